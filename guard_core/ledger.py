@@ -1,0 +1,239 @@
+"""The ledger: what every event of a session costs, in columns with prefix sums, so that a view is priced and not built.
+
+All columns are int64. Counted once per session; the text is not needed again for a replay, a sweep or a chart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import part_text, utf8_bytes
+from guard_core.sessions import RecordedCompaction, Session
+from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
+from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
+
+Ints = NDArray[np.int64]
+
+# One entry per event. Tokens of the first three are ContextGuard's heuristic (bytes // 4 per field), split by what
+# its profiles count or leave out, so that any profile is a sum of columns.
+EVENT_COLUMNS = (
+    "text_tokens",  # text, calls and results
+    "inline_tokens",  # inline data
+    "metadata_tokens",  # part metadata and server-side tool parts
+    "chars",  # code points of all text
+    "bytes",  # UTF-8 bytes of all text
+    "media_bytes",  # raw bytes of inline media
+    "flags",  # bits below
+    "request_bytes",  # UTF-8 bytes of the first non-empty text part
+    "fallback_bytes",  # what the mechanical summary takes from it
+    "transcript_bytes",  # what the summariser's prompt shows of it
+)
+STEP_COLUMNS = (
+    "at",  # events in the log when the request was built
+    "response",  # index of the answering event, -1: none
+    "prompt_tokens",  # reported by the provider, -1: not reported
+    "cached_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "epoch",  # index of the recorded compaction whose base this call was built on, -1: none yet
+    "user_event",  # index of the event that began the user turn this call belongs to, -1: none
+    "turn",  # number of that turn, from 0; -1 before the first
+)
+
+USER, MODEL, SYSTEM = 1, 2, 4
+HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
+STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
+_ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
+
+
+class Base(msgspec.Struct, frozen=True):
+    """The view right after a recorded compaction, and the cost columns of the messages it inserted."""
+
+    at: int
+    view: View
+    costs: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Columns of one session: `events[name]` per event, `steps[name]` per model call, and the fixed costs."""
+
+    events: dict[str, Ints]
+    steps: dict[str, Ints]
+    bases: tuple[Base, ...] = ()
+    system_tokens: int = 0
+    system_metadata_tokens: int = 0
+    tools_tokens: int = 0
+    system_recorded: bool = False
+    tools_recorded: bool = False
+    usage_ratio: float | None = None
+    usage_reported_from: int = 0
+    _prefixes: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def event_count(self) -> int:
+        return len(self.events["flags"])
+
+    @property
+    def step_count(self) -> int:
+        return len(self.steps["at"])
+
+    def prefix(self, name: str) -> Ints:
+        """Prefix sums of a column: `prefix[j] - prefix[i]` is the cost of events i to j - 1."""
+        if name not in self._prefixes:
+            self._prefixes[name] = prefix_sums(self.events[name])
+        return self._prefixes[name]
+
+    def price(self, view: View, name: str, *, epoch: int = -1) -> int:
+        """The cost of a view in one additive column. `epoch` says whose inserted messages the view means."""
+        return sum(self._segment_cost(segment, name, epoch) for segment in view)
+
+    def _segment_cost(self, segment: Span | Inserted | Rewritten | Synthetic, name: str, epoch: int) -> int:
+        match segment:
+            case Span(start, stop):
+                prefix = self.prefix(name)
+                return int(prefix[stop] - prefix[start])
+            case Inserted(index):
+                return self.bases[epoch].costs[name][index]
+            case Rewritten(message=message):
+                return event_columns(message)[name]
+            case Synthetic(bytes=size):
+                return synthetic_columns(size).get(name, 0)
+
+    def recorded_view(self, step: int) -> tuple[View, int]:
+        """The view that was really sent at a step, as far as the recording tells, and the epoch it belongs to."""
+        epoch = int(self.steps["epoch"][step])
+        at = int(self.steps["at"][step])
+        if epoch < 0:
+            return (Span(0, at),), epoch
+        base = self.bases[epoch]
+        return (*base.view, Span(base.at, at)), epoch
+
+    @cached_property
+    def turns(self) -> int:
+        """Number of user turns that have at least one model call."""
+        return len(np.unique(self.steps["turn"]))
+
+    @classmethod
+    def of(cls, session: Session) -> Ledger:
+        """Count a session once."""
+        system_text, system_inline, system_metadata = parts_costs(session.system or ())
+        return cls(
+            events=_columns([event_columns(event) for event in session.events], EVENT_COLUMNS),
+            steps=_step_columns(session),
+            bases=tuple(_base(item) for item in session.compactions),
+            system_tokens=system_text + system_inline,
+            system_metadata_tokens=system_metadata,
+            tools_tokens=sum(tool_definition_tokens(tool) for tool in session.tools or ()),
+            system_recorded=session.system is not None,
+            tools_recorded=session.tools is not None,
+            usage_ratio=session.usage_ratio,
+            usage_reported_from=session.usage_reported_from,
+        )
+
+
+def prefix_sums(column: Ints) -> Ints:
+    """Prefix sums with a leading zero, one longer than the column."""
+    sums = np.zeros(len(column) + 1, dtype=np.int64)
+    np.cumsum(column, out=sums[1:])
+    return sums
+
+
+def event_columns(event: Event) -> dict[str, int]:
+    """The cost of one event in every column of EVENT_COLUMNS."""
+    text_tokens, inline_tokens, metadata_tokens = event_costs(event)
+    texts = [part_text(part) for part in event.parts]
+    sizes = [utf8_bytes(text) for text in texts]
+    flags = _ROLE_FLAG[event.role] | _part_flags(event) | (STARTS_TURN if event.starts_turn() else 0)
+    return {
+        "text_tokens": text_tokens,
+        "inline_tokens": inline_tokens,
+        "metadata_tokens": metadata_tokens,
+        "chars": sum(len(text) for text in texts),
+        "bytes": sum(sizes),
+        "media_bytes": sum(part.size for part in event.parts if isinstance(part, MediaPart)),
+        "flags": flags,
+        **_summary_columns(event),
+    }
+
+
+def synthetic_columns(size: int) -> dict[str, int]:
+    """The cost of a synthetic message of one text part of `size` UTF-8 bytes; characters are taken as bytes."""
+    return {"text_tokens": size // 4, "chars": size, "bytes": size}
+
+
+def _part_flags(event: Event) -> int:
+    flags = 0
+    for index, part in enumerate(event.parts):
+        match part:
+            case TextPart():
+                flags |= HAS_TEXT if part.text else 0
+                if index == 0 and part.text.startswith("[Previous conversation summary]"):
+                    flags |= STARTS_WITH_MARKER
+            case ReasoningPart():
+                flags |= HAS_REASONING
+            case ToolCallPart():
+                flags |= HAS_CALL
+            case ToolResultPart():
+                flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
+            case MediaPart():
+                flags |= HAS_MEDIA
+    return flags
+
+
+def _summary_columns(event: Event) -> dict[str, int]:
+    """What the summariser's prompt and the mechanical summary take from an event (spec/contextguard.md section 7)."""
+    request = fallback = transcript = 0
+    role = len(event.role.value)
+    for part in event.parts:
+        match part:
+            case TextPart() | ReasoningPart() if part.text:
+                size = utf8_bytes(part.text)
+                request = request or size
+                fallback += role + 2 + min(size, 200) + (3 if size > 200 else 0) + 1
+                transcript += role + 2 + size + 1
+            case ToolCallPart():
+                transcript += role + 2 + len("[called tool: ]") + utf8_bytes(part.name) + 1
+            case ToolResultPart():
+                transcript += role + 2 + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
+    return {"request_bytes": request, "fallback_bytes": fallback, "transcript_bytes": transcript}
+
+
+def _columns(rows: list[dict[str, int]], names: tuple[str, ...]) -> dict[str, Ints]:
+    return {name: np.array([row[name] for row in rows], dtype=np.int64) for name in names}
+
+
+def _base(compaction: RecordedCompaction) -> Base:
+    rows = [event_columns(message) for message in compaction.messages]
+    costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
+    return Base(at=compaction.at, view=compaction.base, costs=costs)
+
+
+def _step_columns(session: Session) -> dict[str, Ints]:
+    starts = [index for index, event in enumerate(session.events) if event.starts_turn()]
+    boundaries = [compaction.at for compaction in session.compactions]
+    at = np.array([call.at for call in session.calls], dtype=np.int64)
+    turn = np.searchsorted(np.array(starts, dtype=np.int64), at, side="left") - 1
+    padded = np.array([-1, *starts], dtype=np.int64)
+
+    def column(name: str) -> Ints:
+        values = [getattr(call, name) for call in session.calls]
+        return np.array([-1 if value is None else value for value in values], dtype=np.int64)
+
+    return {
+        "at": at,
+        "response": column("response"),
+        "prompt_tokens": column("prompt_tokens"),
+        "cached_tokens": column("cached_tokens"),
+        "cache_write_tokens": column("cache_write_tokens"),
+        "output_tokens": column("output_tokens"),
+        "epoch": np.searchsorted(np.array(boundaries, dtype=np.int64), at, side="right") - 1,
+        "user_event": padded[turn + 1],
+        "turn": turn,
+    }

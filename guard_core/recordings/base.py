@@ -1,0 +1,95 @@
+"""What a recording format is: a name, a way to recognise its bytes, and a reader that gives sessions and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from guard_core.recordings.source import Source
+from guard_core.sessions import Session
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Counts over a whole file, defined as in the table of `guard_core/README.md`, to check a reading against.
+
+    model_calls: calls with recorded token usage. messages: user, assistant and tool messages as the file holds them,
+    exact repeats of one id dropped. prompt_tokens: cached tokens included.
+    """
+
+    format: str
+    model_calls: int = 0
+    messages: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    prompt_tokens_sum: int = 0
+    prompt_tokens_max: int = 0
+    compactions: int = 0
+    largest_tool_result_chars: int = 0
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something in the file that was left out or mended: where, and why in words."""
+
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass
+class ImportNotes:
+    """What a reader tells beside the sessions; filled while reading, shown as the import report.
+
+    `problems` lists the first PROBLEM_LIMIT damaged places (lenient mode goes on after them, strict mode never gets
+    here); `problem_count` counts all. `skipped` counts lines or records left out on purpose, by kind.
+    `folded` counts repeats that were merged (several lines of one response, resumed copies).
+    """
+
+    lines: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    folded: int = 0
+
+    def skip(self, kind: str) -> None:
+        self.skipped[kind] = self.skipped.get(kind, 0) + 1
+
+    def problem(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        self.problem_count += 1
+        if len(self.problems) < PROBLEM_LIMIT:
+            self.problems.append(Problem(message, line, column))
+
+
+PROBLEM_LIMIT = 100  # the list a person reads; the count goes on (spec: "error list 100 + count")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One file, read: its sessions (several for databases and traces), facts over the whole file, and notes."""
+
+    format: str
+    sessions: tuple[Session, ...]
+    facts: Facts
+    notes: ImportNotes
+
+
+Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
+
+
+class RecordingFormat(Protocol):
+    """One module per format holds one of these and registers it in `guard_core.recordings.FORMATS`.
+
+    `matches` decides by content alone (never by file name) from the first lines or the parsed beginning; `read`
+    turns the whole source into a Recording. Strictness is the source's: in strict mode a damaged line raises, in
+    lenient mode the source notes it and goes on. A reader must keep going over line kinds it does not know
+    (count them with `notes.skip(kind)`) and must raise DamagedRecording where the file cannot mean anything.
+    """
+
+    name: str  # "claude-code": as in facts, URLs, the registry
+    label: str  # "Claude Code": for people
+
+    def matches(self, source: Source) -> bool: ...
+
+    def read(self, source: Source) -> Recording: ...

@@ -1,0 +1,129 @@
+"""A session: the append-only log of events, the model calls made over it and the compactions recorded in it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, Part
+from guard_core.views import View
+
+
+class Source(StrEnum):
+    """Where a number comes from. Every number that reaches a person carries one of these."""
+
+    PROVIDER = "provider"  # reported by the model's provider for a request that was really sent
+    RECORDER = "recorder"  # estimated by the software that wrote the recording
+    STATE = "persisted state"  # read from the state that a policy kept in the recording
+    RECOMPUTED = "recomputed"  # computed here from the recorded text
+    MODELLED = "modelled"  # what the provider would have reported for a request that was never sent
+    MODEL_TABLE = "model table"  # looked up by model name in genai-prices
+    USER = "user"  # typed in by the user
+    ASSUMED = "assumed"  # a default, because nothing better is known
+
+
+class Sourced(msgspec.Struct, frozen=True):
+    """A number with its source and a note a person can read."""
+
+    value: int
+    source: Source
+    note: str = ""
+
+
+class ToolDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool offered to the model. `schema` is the decoded JSON schema of its parameters."""
+
+    name: str
+    description: str = ""
+    schema: Any = None
+
+
+class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One step: a request sent to the model, and what came back.
+
+    `at` is the number of log events that existed when the request was built; `response` the index of the event
+    that answered it (None: it failed or is not in the file). Token counts are the provider's, None where it
+    reported nothing; `prompt_tokens` always includes cached tokens.
+    """
+
+    at: int
+    response: int | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    output_tokens: int | None = None
+    model: str = ""
+    timestamp: float | None = None
+    line: int | None = None
+    source_id: str = ""
+
+
+class Evidence(StrEnum):
+    """How sure it is that a compaction happened."""
+
+    DECLARED = "declared"  # the recording has a record of its own for it
+    INFERRED = "inferred"  # the history shrank or was replaced
+    MATCHED = "matched"  # a message has the wording that the software uses
+
+
+class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A compaction that really happened, as the recording tells it.
+
+    `at` is the number of log events before it. `base` is the request's content right after it: spans of the
+    log that were kept, and inserted messages (`Inserted(index)` into `messages`). The request of a later call is
+    `base` followed by the events from `at` on. `messages` are not part of the log, so that a replay of the log under
+    another policy does not contain them. `tokens_before` and `tokens_after` are the recorder's own figures.
+    """
+
+    at: int
+    evidence: Evidence
+    kind: str  # summary, summary+tail, trim, edit, opaque, fallback
+    base: View
+    messages: tuple[Event, ...] = ()
+    trigger: str = ""  # auto, manual, or the recorder's own word
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    summariser: ModelCall | None = None
+    line: int | None = None
+    timestamp: float | None = None
+    note: str = ""
+
+
+class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """ContextGuard's own state keys as a recording holds them, after the event with index `at` - 1."""
+
+    at: int
+    agent: str
+    summary: str | None = None
+    summarized_at: int | None = None
+    contents_at_compaction: int | None = None
+    real_tokens: int | None = None
+    last_heuristic: int | None = None
+
+
+class Session(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One agent conversation, immutable.
+
+    `system` and `tools` are None where the format does not record them: the gap is then named, not guessed.
+    `side_calls` are calls outside the main context (sub-agents, titles, summarisers): counted apart.
+    """
+
+    events: tuple[Event, ...]
+    calls: tuple[ModelCall, ...] = ()
+    compactions: tuple[RecordedCompaction, ...] = ()
+    guard_states: tuple[GuardState, ...] = ()
+    side_calls: tuple[ModelCall, ...] = ()
+    system: tuple[Part, ...] | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    format: str = ""
+    source_id: str = ""
+    title: str = ""
+    agent: str = ""
+    model: str = ""
+    window: Sourced | None = None
+    started_at: float | None = None
+    notes: tuple[str, ...] = ()
+    usage_ratio: float | None = None  # simulated sessions only: prompt tokens = trunc(heuristic * ratio)
+    usage_reported_from: int = 0  # simulated sessions only: first step at which usage is reported
