@@ -12,8 +12,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.events import part_text, utf8_bytes
+from guard_core.events import (
+    Event,
+    MediaPart,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    part_text,
+    utf8_bytes,
+)
+from guard_core.packing import Packed, check_version, decode, encode, pack_columns, unpack_columns
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
@@ -29,6 +39,10 @@ EVENT_COLUMNS = (
     "chars",  # code points of all text
     "bytes",  # UTF-8 bytes of all text
     "media_bytes",  # raw bytes of inline media
+    "reasoning_bytes",  # of `bytes`: reasoning text
+    "call_bytes",  # of `bytes`: tool calls
+    "result_bytes",  # of `bytes`: tool results
+    "opaque_bytes",  # signed or encrypted reasoning, not in `bytes`
     "flags",  # bits below
     "request_bytes",  # UTF-8 bytes of the first non-empty text part
     "fallback_bytes",  # what the mechanical summary takes from it
@@ -49,6 +63,16 @@ STEP_COLUMNS = (
 USER, MODEL, SYSTEM = 1, 2, 4
 HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
+LEDGER_VERSION = 1  # of the stored bytes; raise it when a column is added or changes its meaning
+_SCALARS = (
+    "system_tokens",
+    "system_metadata_tokens",
+    "tools_tokens",
+    "system_recorded",
+    "tools_recorded",
+    "usage_ratio",
+    "usage_reported_from",
+)
 _ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
 
 
@@ -58,6 +82,22 @@ class Base(msgspec.Struct, frozen=True):
     at: int
     view: View
     costs: dict[str, tuple[int, ...]]
+
+
+class _StoredLedger(msgspec.Struct, frozen=True):
+    """A ledger as it is stored."""
+
+    version: int
+    events: Packed
+    steps: Packed
+    bases: tuple[Base, ...]
+    system_tokens: int
+    system_metadata_tokens: int
+    tools_tokens: int
+    system_recorded: bool
+    tools_recorded: bool
+    usage_ratio: float | None
+    usage_reported_from: int
 
 
 @dataclass(frozen=True)
@@ -137,6 +177,21 @@ class Ledger:
             usage_reported_from=session.usage_reported_from,
         )
 
+    def to_bytes(self) -> bytes:
+        """The ledger as bytes: equal ledgers give equal bytes on any machine."""
+        scalars = {name: getattr(self, name) for name in _SCALARS}
+        events = pack_columns(self.events, EVENT_COLUMNS)
+        steps = pack_columns(self.steps, STEP_COLUMNS)
+        return encode(_StoredLedger(version=LEDGER_VERSION, events=events, steps=steps, bases=self.bases, **scalars))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Ledger:
+        """The ledger again, exactly; GuardError for bytes of another version or of something else."""
+        stored = decode(data, _StoredLedger, "ledger")
+        check_version(stored.version, LEDGER_VERSION, "ledger")
+        scalars = {name: getattr(stored, name) for name in _SCALARS}
+        return cls(unpack_columns(stored.events), unpack_columns(stored.steps), stored.bases, **scalars)
+
 
 def prefix_sums(column: Ints) -> Ints:
     """Prefix sums with a leading zero, one longer than the column."""
@@ -150,6 +205,7 @@ def event_columns(event: Event) -> dict[str, int]:
     text_tokens, inline_tokens, metadata_tokens = event_costs(event)
     texts = [part_text(part) for part in event.parts]
     sizes = [utf8_bytes(text) for text in texts]
+    parts = tuple(zip(event.parts, sizes, strict=True))
     flags = _ROLE_FLAG[event.role] | _part_flags(event) | (STARTS_TURN if event.starts_turn() else 0)
     return {
         "text_tokens": text_tokens,
@@ -158,6 +214,10 @@ def event_columns(event: Event) -> dict[str, int]:
         "chars": sum(len(text) for text in texts),
         "bytes": sum(sizes),
         "media_bytes": sum(part.size for part in event.parts if isinstance(part, MediaPart)),
+        "reasoning_bytes": sum(size for part, size in parts if isinstance(part, ReasoningPart)),
+        "call_bytes": sum(size for part, size in parts if isinstance(part, ToolCallPart)),
+        "result_bytes": sum(size for part, size in parts if isinstance(part, ToolResultPart)),
+        "opaque_bytes": sum(part.opaque_bytes for part in event.parts if isinstance(part, ReasoningPart)),
         "flags": flags,
         **_summary_columns(event),
     }

@@ -1,0 +1,43 @@
+"""A ledger is stored as bytes and comes back as it was."""
+
+import numpy as np
+import pytest
+
+from guard_core.errors import GuardError
+from guard_core.ledger import EVENT_COLUMNS, STEP_COLUMNS, Ledger
+from guard_core.packing import encode
+
+
+def test_it_comes_back_exactly(tool_heavy):
+    ledger = Ledger.of(tool_heavy)
+    again = Ledger.from_bytes(ledger.to_bytes())
+    assert all(np.array_equal(again.events[name], ledger.events[name]) for name in EVENT_COLUMNS)
+    assert all(np.array_equal(again.steps[name], ledger.steps[name]) for name in STEP_COLUMNS)
+    assert again.to_bytes() == ledger.to_bytes()
+    assert again.events["bytes"].dtype == np.int64
+
+
+def test_it_keeps_an_empty_session(short_chat):
+    ledger = Ledger.of(type(short_chat)(events=()))
+    assert Ledger.from_bytes(ledger.to_bytes()).event_count == 0
+
+
+def test_it_counts_reasoning_calls_and_results_apart(sequential_chain):
+    events = Ledger.of(sequential_chain).events
+    assert events["call_bytes"][1] == events["bytes"][1]
+    assert events["result_bytes"][2] == events["bytes"][2]
+    assert events["result_bytes"][0] == events["call_bytes"][0] == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"not a ledger", encode({"version": 1})])
+def test_it_refuses_other_bytes_in_a_sentence(data):
+    with pytest.raises(GuardError, match="import the session again"):
+        Ledger.from_bytes(data)
+
+
+def test_it_refuses_another_version(short_chat):
+    data = Ledger.of(short_chat).to_bytes()
+    other = data.replace(b"\xa7version\x01", b"\xa7version\x63")
+    assert other != data
+    with pytest.raises(GuardError, match="version 99"):
+        Ledger.from_bytes(other)
