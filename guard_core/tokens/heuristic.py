@@ -1,0 +1,143 @@
+"""ContextGuard's token heuristic: UTF-8 bytes // 4 for every field, each floored on its own.
+
+Source of the rules: spec of ContextGuard section 3 (its function `estimatePartTokens` and Go's `%v` formatting).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    utf8_bytes,
+)
+from guard_core.sessions import ToolDefinition
+
+BYTES_PER_TOKEN = 4  # ContextGuard counts len/4 for every provider
+
+Costs = tuple[int, int, int]  # text, inline data, metadata and server-side parts; heuristic tokens
+
+
+def event_costs(event: Event) -> Costs:
+    """Heuristic tokens of one event, split by what ContextGuard's profiles count or leave out."""
+    return parts_costs(event.parts)
+
+
+def parts_costs(parts: Iterable[Part]) -> Costs:
+    """Heuristic tokens of some parts: (text, calls and results; inline data; metadata and server-side parts)."""
+    text = inline = metadata = 0
+    for part in parts:
+        metadata += entries_tokens(part.metadata)
+        match part:
+            case TextPart() | ReasoningPart():
+                text += text_tokens(part.text)
+            case ToolCallPart():
+                text += text_tokens(part.name) + entries_tokens(part.arguments)
+            case ToolResultPart():
+                text += text_tokens(part.name) + result_tokens(part.content)
+            case MediaPart():
+                if not part.uri:
+                    inline += text_tokens(part.mime) + part.size // BYTES_PER_TOKEN
+            case OtherPart():
+                metadata += text_tokens(render(part.value))
+    return text, inline, metadata
+
+
+def text_tokens(text: str) -> int:
+    """UTF-8 bytes // 4."""
+    return utf8_bytes(text) // BYTES_PER_TOKEN
+
+
+def entries_tokens(entries: Any) -> int:
+    """Arguments or metadata: key and rendered value of every entry, each floored; raw text counts as text."""
+    if isinstance(entries, Mapping):
+        return sum(text_tokens(key) + text_tokens(render(value)) for key, value in entries.items())
+    return 0 if entries is None else text_tokens(render(entries))
+
+
+def result_tokens(content: Any) -> int:
+    """A tool's response: a missing one is Go's empty map, five bytes and so one token."""
+    return text_tokens("map[]" if content is None else render(content))
+
+
+def tool_definition_tokens(tool: ToolDefinition) -> int:
+    """Name, description and compact JSON schema of a tool definition."""
+    return text_tokens(tool.name) + text_tokens(tool.description) + text_tokens(schema_json(tool.schema))
+
+
+def schema_json(schema: Any) -> str:
+    """Compact JSON as Go's encoder writes it: map keys sorted, <, > and & escaped, other text kept; '' for none."""
+    if schema is None:
+        return ""
+    try:
+        text = json.dumps(schema, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return ""  # a marshalling error counts 0
+    for character, escape in _GO_ESCAPES:
+        text = text.replace(character, escape)
+    return text
+
+
+_GO_ESCAPES = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029"))
+
+
+def render(value: Any) -> str:
+    """A JSON value in Go's `%v` form; every JSON number is a float64 there."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return render_float(value)
+    if isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: key.encode("utf-8", "surrogatepass"))
+        return "map[" + " ".join(f"{key}:{render(value[key])}" for key in keys) + "]"
+    return "[" + " ".join(render(item) for item in value) + "]"
+
+
+def render_float(number: float) -> str:
+    """Shortest digits that read back the same; plain for decimal exponents -4 to 5, else with an exponent."""
+    value = float(number)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
+    digits, exponent = _shortest(value)
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if -4 <= exponent < PLAIN_EXPONENT_LIMIT:
+        return sign + _plain(digits, exponent)
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{sign}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+PLAIN_EXPONENT_LIMIT = 6  # measured: 100000 is plain, 1000000 is 1e+06 (spec section 3)
+
+
+def _shortest(value: float) -> tuple[str, int]:
+    """Shortest round-trip decimal digits without trailing zeros, and the decimal exponent of the first digit."""
+    mantissa, _, exponent = f"{abs(value)!r}".partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = whole + fraction
+    point = len(whole) + int(exponent or 0)
+    stripped = digits.lstrip("0")
+    if not stripped:
+        return "0", 0
+    return stripped.rstrip("0") or "0", point - (len(digits) - len(stripped)) - 1
+
+
+def _plain(digits: str, exponent: int) -> str:
+    if exponent < 0:
+        return "0." + "0" * (-exponent - 1) + digits
+    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+    fraction = digits[exponent + 1 :]
+    return f"{whole}.{fraction}" if fraction else whole
