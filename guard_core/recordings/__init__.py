@@ -1,0 +1,123 @@
+"""Recordings: files of agent sessions, recognised by content and read into sessions and facts.
+
+    recording = read("session.jsonl")
+    recording.format, recording.sessions, recording.facts, recording.notes
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import IO
+
+import msgspec
+
+from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
+from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
+from guard_core.recordings.limits import Limits
+from guard_core.recordings.registry import FORMATS
+from guard_core.recordings.source import Shape, Source
+from guard_core.sessions import Session, Sourced
+from guard_core.sessions import Source as NumberSource
+
+__all__ = [
+    "FORMATS",
+    "Facts",
+    "ImportNotes",
+    "Limits",
+    "Problem",
+    "Progress",
+    "Recording",
+    "RecordingFormat",
+    "Shape",
+    "Source",
+    "detect",
+    "read",
+]
+
+# What a reader may raise on content that nobody thought of; told as a damaged recording, never as a traceback.
+_UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+
+
+def read(
+    recording: str | os.PathLike[str] | bytes | IO[bytes],
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+    window: int | None = None,
+    limits: Limits | None = None,
+) -> Recording:
+    """Read a file, a file object or bytes. `window` (tokens) overrides the context window of every session.
+
+    `strict`: the first damaged place raises DamagedRecording; else it is left out and noted. Raises UnknownFormat
+    when no format recognises the content, LimitExceeded when it is too large. `progress(done, total)` counts bytes.
+    """
+    with Source.open(recording, strict=strict, limits=limits, progress=progress) as source:
+        found = read_source(source)
+    if window is None:
+        return found
+    sourced = Sourced(window, NumberSource.USER, "set by the user")
+    return replace(found, sessions=tuple(_with_window(session, sourced) for session in found.sessions))
+
+
+def read_source(source: Source) -> Recording:
+    """Read an open source with the format that recognises it."""
+    format_ = detect(source)
+    try:
+        return format_.read(source)
+    except _UNFORESEEN as error:
+        raise DamagedRecording(f"cannot be read as {format_.label}: {_words(error)}") from error
+
+
+def detect(source: Source) -> RecordingFormat:
+    """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
+    for format_ in FORMATS:
+        try:
+            if format_.matches(source):
+                return format_
+        except (RecordingError, *_UNFORESEEN):
+            continue
+    if source.shape is Shape.JSON:
+        source.json(allow_nan=True)  # a damaged beginning is told as such: raises
+    raise _unknown(source)
+
+
+def _unknown(source: Source) -> UnknownFormat:
+    known = ", ".join(dict.fromkeys(format_.label for format_ in FORMATS))
+    line = 1 if source.shape is Shape.TEXT else None
+    return UnknownFormat(f"this is {_seen(source)}, which no known format writes. Known are: {known}", line=line)
+
+
+def _seen(source: Source) -> str:
+    """What the content looks like, in words; its own text is cut and escaped."""
+    match source.shape:
+        case Shape.EMPTY:
+            return "an empty file"
+        case Shape.SQLITE:
+            return "a SQLite database"
+        case Shape.ZIP:
+            return "a ZIP archive (only Inspect's .eval is read; unpack any other and import its files)"
+        case Shape.TEXT:
+            return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
+        case Shape.LINES:
+            return f"JSON Lines whose objects have the keys {_keys(source.head_lines(1)[0].obj)}"
+        case Shape.JSON:
+            value = source.json(allow_nan=True)
+            if isinstance(value, dict):
+                return f"a JSON object with the keys {_keys(value)}"
+            return f"a JSON array of {len(value)} items" if isinstance(value, list) else "a single JSON value"
+
+
+def _keys(value: dict[str, object]) -> str:
+    names = [ascii(key[:40])[1:-1] for key in list(value)[:8]]
+    return ", ".join(names) + (", …" if len(value) > 8 else "") or "(none)"
+
+
+def _words(error: BaseException) -> str:
+    kind = type(error).__name__
+    text = ascii(str(error)[:80])[1:-1]
+    return f"{kind} {text}" if text else kind
+
+
+def _with_window(session: Session, window: Sourced) -> Session:
+    return msgspec.structs.replace(session, window=window)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
-from guard_core.recordings.source import Source
+from guard_core.recordings.notes import ImportNotes, Problem
+from guard_core.recordings.source import Progress, Source
 from guard_core.sessions import Session
+
+__all__ = ["Facts", "ImportNotes", "Problem", "Progress", "Recording", "RecordingFormat", "Source"]
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -30,41 +32,6 @@ class Facts(msgspec.Struct, frozen=True):
     largest_tool_result_chars: int = 0
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """Something in the file that was left out or mended: where, and why in words."""
-
-    message: str
-    line: int | None = None
-    column: int | None = None
-
-
-@dataclass
-class ImportNotes:
-    """What a reader tells beside the sessions; filled while reading, shown as the import report.
-
-    `problems` lists the first PROBLEM_LIMIT damaged places (lenient mode goes on after them, strict mode never gets
-    here); `problem_count` counts all. `skipped` counts lines or records left out on purpose, by kind.
-    `folded` counts repeats that were merged (several lines of one response, resumed copies).
-    """
-
-    lines: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    problem_count: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    folded: int = 0
-
-    def skip(self, kind: str) -> None:
-        self.skipped[kind] = self.skipped.get(kind, 0) + 1
-
-    def problem(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        self.problem_count += 1
-        if len(self.problems) < PROBLEM_LIMIT:
-            self.problems.append(Problem(message, line, column))
-
-
-PROBLEM_LIMIT = 100  # the list a person reads; the count goes on (spec: "error list 100 + count")
-
-
 @dataclass(frozen=True)
 class Recording:
     """One file, read: its sessions (several for databases and traces), facts over the whole file, and notes."""
@@ -73,9 +40,6 @@ class Recording:
     sessions: tuple[Session, ...]
     facts: Facts
     notes: ImportNotes
-
-
-Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
 
 
 class RecordingFormat(Protocol):

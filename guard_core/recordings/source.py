@@ -1,1 +1,442 @@
-"""The bytes of a recording, read strictly: lines split on newline bytes only, UTF-8 and JSON checked."""
+"""The bytes of a recording, read strictly: lines split on newline bytes only, UTF-8 and JSON checked.
+
+Nothing here loads a whole file unless it is one JSON value: `lines()` holds one line at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
+from guard_core.recordings import normalise, strict_json
+from guard_core.recordings.gzip_stream import inflate
+from guard_core.recordings.limits import MIB, Limits
+from guard_core.recordings.notes import ImportNotes
+
+Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
+
+BOM = b"\xef\xbb\xbf"
+SQLITE_MAGIC = b"SQLite format 3\x00"
+ZIP_MAGIC = b"PK\x03\x04"
+GZIP_MAGIC = b"\x1f\x8b"
+# The beginnings of what is refused by name instead of as "not JSON".
+REFUSED = {
+    b"PK\x05\x06": "an empty ZIP archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a RAR archive",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x7fELF": "a program",
+    b"PAR1": "a Parquet file: pick out its messages column as JSON first",
+}
+_UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_PROGRESS_STEP = MIB
+
+
+class Shape(StrEnum):
+    """What the bytes are, before any format is asked."""
+
+    EMPTY = "empty"
+    SQLITE = "sqlite"
+    ZIP = "zip"
+    JSON = "json"  # one JSON value; a file of one line is this, and its one line is also in `lines()`
+    LINES = "lines"  # JSON Lines
+    TEXT = "text"  # anything else
+
+
+class Line(NamedTuple):
+    """One good line: number (from 1), offset of its first byte, the JSON object, the bytes without the newline."""
+
+    number: int
+    offset: int
+    obj: dict[str, Any]
+    raw: bytes
+
+    def column(self, key: str) -> int:
+        """The column (from 1) where a key stands first; 1 where it is not found."""
+        at = self.raw.find(b'"' + key.encode() + b'"')
+        return 1 if at < 0 else len(self.raw[:at].decode("utf-8", "replace")) + 1
+
+
+class Source:
+    """Bytes of one recording. Use as a context manager: a temporary file is removed at its end."""
+
+    def __init__(self, data: bytes | None, path: Path | None, *, strict: bool, limits: Limits) -> None:
+        self.strict = strict
+        self.limits = limits
+        self.notes = ImportNotes()
+        self.progress: Progress | None = None
+        self._data = data
+        self._path = path
+        self._temporary: list[Path] = []
+        self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
+        self._json: Any = None
+        self._json_read = False
+        self._heads: list[Line] | None = None
+        self._shape: Shape | None = None
+
+    @classmethod
+    def open(
+        cls,
+        recording: str | os.PathLike[str] | bytes | IO[bytes],
+        *,
+        strict: bool = False,
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+    ) -> Source:
+        """The bytes of a path, a binary file object or bytes. A gzip stream is inflated, other archives are refused.
+
+        Raises LimitExceeded, UnknownFormat (an archive), DamagedRecording (empty, UTF-16, a broken gzip stream).
+        """
+        source = _opened(recording, strict=strict, limits=limits or Limits())
+        source.progress = progress
+        try:
+            source._check_size()
+            if source.first_bytes.startswith(GZIP_MAGIC):
+                source._inflate()
+            source._refuse_other_kinds()
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        while self._temporary:
+            self._temporary.pop().unlink(missing_ok=True)
+
+    @property
+    def size(self) -> int:
+        """Bytes in all, inflated."""
+        return len(self._data) if self._data is not None else self.path.stat().st_size
+
+    @property
+    def first_bytes(self) -> bytes:
+        """The first 4,096 bytes."""
+        return self.head(4096)
+
+    def head(self, size: int) -> bytes:
+        """The first `size` bytes."""
+        with self.stream() as stream:
+            return stream.read(size)
+
+    def stream(self) -> IO[bytes]:
+        """A new binary stream over all bytes."""
+        return BytesIO(self._data) if self._data is not None else open(self.path, "rb")
+
+    @property
+    def path(self) -> Path:
+        """A real file with these bytes: the file itself where one was opened, else a temporary copy."""
+        if self._path is None:
+            self._path = self._temporary_file()
+            self._path.write_bytes(self._data or b"")
+        return self._path
+
+    def beside(self, suffix: str) -> Path | None:
+        """The file with the same name and one more suffix (`-wal`), where one stands beside the opened file."""
+        if self._path is None or self._path in self._temporary:
+            return None
+        other = self._path.with_name(self._path.name + suffix)
+        return other if other.is_file() else None
+
+    @property
+    def shape(self) -> Shape:
+        """What kind of bytes these are."""
+        if self._shape is None:
+            self._shape = self._find_shape()
+        return self._shape
+
+    def head_lines(self, count: int = 50) -> list[Line]:
+        """The first `count` (at most 50) good lines, to recognise a format by; damaged ones are passed over."""
+        if self._heads is None:
+            self._heads = self._read_heads()
+        return self._heads[:count]
+
+    def lines(self) -> Iterator[Line]:
+        """Every good line. A damaged one raises in strict mode and is noted and left out in lenient mode.
+
+        A damaged last line without a newline is a file that is still being written: left out and counted in both
+        modes, when a line before it was good. Blank lines are passed over.
+        """
+        good = 0
+        for number, offset, raw, ended in self._raw_lines():
+            if number > self.notes.lines:
+                self.notes.lines = number
+            line = self._good_line(number, offset, raw, unfinished=not ended and good > 0)
+            self._noted = max(self._noted, number)
+            if line is not None:
+                good += 1
+                yield line
+
+    def json(self, *, allow_nan: bool = False) -> Any:
+        """The whole as one JSON value, read once. Raises DamagedRecording with line and column, or LimitExceeded."""
+        if not self._json_read:
+            self._json = self.parse(self._whole(), allow_nan=allow_nan)
+            self._json_read = True
+        return self._json
+
+    def parse(self, raw: bytes, *, allow_nan: bool = False, what: str = "") -> Any:
+        """One JSON value of a part of the recording (a zip member, a database column, an embedded text).
+
+        `what` names the part in the message. In lenient mode NaN and repeated keys are mended and noted.
+        """
+        try:
+            value, mended = strict_json.decode(raw, self.limits, allow_nan=allow_nan, mend=not self.strict)
+        except strict_json.JsonProblem as problem:
+            raise self._error(problem, raw, what) from None
+        for reason, offset in mended:
+            line, column = _place(raw, offset)
+            self._mend(f"{what}: {reason}" if what else reason, line, column)
+        return value
+
+    def text(self, raw: bytes | None = None) -> str:
+        """All bytes (or these) as text. Bytes that are not UTF-8 raise in strict mode, else become U+FFFD, noted."""
+        data = self._whole() if raw is None else raw
+        try:
+            decoded = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line, column = _place(data, error.start)
+            self.problem(f"the byte 0x{data[error.start]:02x}, which is not UTF-8", line, column)
+            decoded = data.decode("utf-8", "replace")
+        cleaned, count = normalise.text(decoded)
+        if count:
+            self._mend("a NUL character", *_place(data, data.find(b"\x00")))
+        return cleaned
+
+    def problem(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        """Something is wrong at a place: raises DamagedRecording in strict mode, is noted in lenient mode."""
+        if self.strict:
+            raise DamagedRecording(message, line=line, column=column)
+        self.notes.problem(message, line, column)
+
+    @contextmanager
+    def tolerate(self, line: int | None = None) -> Iterator[None]:
+        """Around the handling of one line or record: a RecordingError inside skips it in lenient mode, and is noted.
+
+        Change nothing of your own inside before everything that can fail has been checked.
+        """
+        try:
+            yield
+        except LimitExceeded:
+            raise
+        except RecordingError as error:
+            place = error.line if error.line is not None else line
+            if self.strict:
+                raise type(error)(error.reason, line=place, column=error.column) from error
+            self.notes.problem(error.reason, place, error.column)
+
+    # -- reading lines
+
+    def _raw_lines(self) -> Iterator[tuple[int, int, bytes, bool]]:
+        """Number, offset, bytes, and whether a newline ended it; a line over the limit is given cut."""
+        limit = self.limits.line_bytes
+        total, told, offset, number = self.size, 0, 0, 0
+        with self.stream() as stream:
+            if stream.read(3) != BOM:
+                stream.seek(0)
+            else:
+                offset = 3
+            while raw := stream.readline(limit + 2):
+                number += 1
+                start, offset = offset, offset + len(raw)
+                ended = raw.endswith(b"\n")
+                yield number, start, raw.rstrip(b"\r\n") if ended else raw, ended
+                while not ended and len(raw) == limit + 2:  # the rest of a line that is too long
+                    more = stream.readline(MIB)
+                    offset += len(more)
+                    ended = not more or more.endswith(b"\n")
+                if self.progress is not None and offset - told >= _PROGRESS_STEP:
+                    told = offset
+                    self.progress(offset, total)
+        if self.progress is not None:
+            self.progress(total, total)
+
+    def _good_line(self, number: int, offset: int, raw: bytes, *, unfinished: bool) -> Line | None:
+        if not raw or not raw.strip(b" \t\r"):
+            return None
+        try:
+            value, mended = self._decode_line(raw)
+        except strict_json.JsonProblem as problem:
+            if unfinished and not problem.limit:
+                self._note_once(number, lambda: self.notes.skip("unfinished last line"))
+            else:
+                self._damaged(problem, number, raw)
+            return None
+        for reason, at in mended:
+            column = _place(raw, at)[1]
+            self._note_once(number, lambda reason=reason, column=column: self._mend(reason, number, column))  # type: ignore[misc]
+        return Line(number, offset, value, raw)
+
+    def _decode_line(self, raw: bytes) -> strict_json.Decoded:
+        if len(raw) > self.limits.line_bytes:
+            raise strict_json.JsonProblem(f"a line longer than {self.limits.line_bytes} bytes", limit=True)
+        decoded = strict_json.decode(raw, self.limits)
+        if not isinstance(decoded.value, dict):
+            raise strict_json.JsonProblem(f"a JSON {_kind(decoded.value)} where an object should be", 0)
+        return decoded
+
+    def _damaged(self, problem: strict_json.JsonProblem, number: int, raw: bytes) -> None:
+        column = None if problem.offset is None else _place(raw, problem.offset)[1]
+        if self.strict:
+            kind = LimitExceeded if problem.limit else DamagedRecording
+            raise kind(problem.reason, line=number, column=column)
+        self._note_once(number, lambda: self.notes.problem(problem.reason, number, column))
+
+    def _note_once(self, number: int, note: Callable[[], None]) -> None:
+        if number > self._noted:
+            note()
+
+    def _mend(self, reason: str, line: int | None, column: int | None) -> None:
+        if self.strict:
+            raise DamagedRecording(reason, line=line, column=column)
+        self.notes.mended += 1
+        self.notes.problem(f"{reason} (replaced)", line, column)
+
+    def _read_heads(self) -> list[Line]:
+        found: list[Line] = []
+        if self.first_bytes.startswith((SQLITE_MAGIC, ZIP_MAGIC)):
+            return found
+        progress, self.progress = self.progress, None
+        try:
+            for number, offset, raw, _ in self._raw_lines():
+                with suppress(strict_json.JsonProblem):
+                    found.append(Line(number, offset, self._decode_line(raw).value, raw))
+                if len(found) >= 50 or number >= 500 or offset > self.limits.head_bytes:
+                    break
+        finally:
+            self.progress = progress
+        return found
+
+    # -- the whole
+
+    def _find_shape(self) -> Shape:
+        first = self.first_bytes
+        if first.startswith(SQLITE_MAGIC):
+            return Shape.SQLITE
+        if first.startswith(ZIP_MAGIC):
+            return Shape.ZIP
+        start = self._first_character()
+        if not start:
+            return Shape.EMPTY
+        heads = self.head_lines(2)
+        if len(heads) == 2 and start != b"[":
+            return Shape.LINES
+        if start in (b"{", b"["):
+            try:
+                self.json(allow_nan=True)
+                return Shape.JSON
+            except RecordingError:
+                return Shape.LINES if heads else Shape.JSON
+        return Shape.LINES if heads else Shape.TEXT
+
+    def _first_character(self) -> bytes:
+        with self.stream() as stream:
+            if stream.read(3) != BOM:
+                stream.seek(0)
+            while block := stream.read(MIB):
+                if stripped := block.lstrip(b" \t\r\n"):
+                    return stripped[:1]
+        return b""
+
+    def _whole(self) -> bytes:
+        with self.stream() as stream:
+            return stream.read().removeprefix(BOM)
+
+    def _error(self, problem: strict_json.JsonProblem, raw: bytes, what: str) -> RecordingError:
+        kind = LimitExceeded if problem.limit else DamagedRecording
+        line, column = (None, None) if problem.offset is None else _place(raw, problem.offset)
+        if not what:
+            return kind(problem.reason, line=line, column=column)
+        place = f" (its line {line}, column {column})" if line is not None else ""
+        return kind(f"{what}: {problem.reason}{place}")
+
+    # -- opening
+
+    def _check_size(self) -> None:
+        limit = self.limits.request_bytes
+        if self.size > limit:
+            raise LimitExceeded(f"the file has {self.size} bytes (limit {limit})")
+        if self.size == 0:
+            raise DamagedRecording("the file is empty")
+
+    def _inflate(self) -> None:
+        target = self._temporary_file()
+        with self.stream() as packed, open(target, "wb") as unpacked:
+            inflate(packed, unpacked, self.size, self.limits)
+        self._data, self._path = None, target
+        if self.first_bytes.startswith(GZIP_MAGIC):
+            raise UnknownFormat("a gzip stream inside a gzip stream: only a single one is unpacked")
+        if self.size == 0:
+            raise DamagedRecording("the gzip stream is empty")
+
+    def _refuse_other_kinds(self) -> None:
+        first = self.first_bytes
+        for magic, name in REFUSED.items():
+            if first.startswith(magic):
+                raise UnknownFormat(f"this is {name}, not a recording; archives are not unpacked")
+        if first[257:262] == b"ustar":
+            raise UnknownFormat("this is a tar archive, not a recording; unpack it and import its files")
+        for magic, name in _UTF16.items():
+            if first.startswith(magic):
+                raise DamagedRecording(f"the file is {name} text: save it as UTF-8", line=1, column=1)
+
+    def _temporary_file(self) -> Path:
+        handle, name = tempfile.mkstemp(prefix="recording-")
+        os.close(handle)
+        self._temporary.append(Path(name))
+        return Path(name)
+
+
+def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bool, limits: Limits) -> Source:
+    if isinstance(recording, bytes | bytearray | memoryview):
+        return Source(bytes(recording), None, strict=strict, limits=limits)
+    if isinstance(recording, str | os.PathLike):
+        path = Path(recording)
+        if not path.is_file():
+            raise DamagedRecording(f"{path.name} is not a file that can be read")
+        return Source(None, path, strict=strict, limits=limits)
+    return _spooled(recording, strict=strict, limits=limits)
+
+
+def _spooled(stream: IO[bytes], *, strict: bool, limits: Limits) -> Source:
+    """A file object's bytes in a temporary file, so that they can be read more than once."""
+    source = Source(None, None, strict=strict, limits=limits)
+    target = source._path = source._temporary_file()
+    size = 0
+    with open(target, "wb") as out:
+        while block := stream.read(MIB):
+            size += len(block)
+            if size > limits.request_bytes:
+                source.close()
+                raise LimitExceeded(f"the file has more than {limits.request_bytes} bytes")
+            out.write(block)
+    return source
+
+
+def _place(raw: bytes, offset: int) -> tuple[int, int]:
+    """Line and column (characters), both from 1, of a byte offset."""
+    start = raw.rfind(b"\n", 0, offset) + 1
+    return raw.count(b"\n", 0, offset) + 1, len(raw[start:offset].decode("utf-8", "replace")) + 1
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    return {bool: "boolean", int: "number", float: "number", str: "text", list: "array"}[type(value)]

@@ -1,0 +1,174 @@
+"""What every recording format shares: collecting events and calls, pairing results with calls, counting facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import LimitExceeded
+from guard_core.events import Event, MediaPart, Part, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Facts
+from guard_core.recordings.limits import Limits
+from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
+
+
+class FactCounter:
+    """Counts the facts of a whole file. Ids are counted once; an empty id counts every time."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format = format_name
+        self.messages = 0
+        self.compactions = 0
+        self._calls: list[int] = []
+        self._tool_calls: set[str] = set()
+        self._tool_results: set[str] = set()
+        self._without_id = [0, 0]
+        self._largest = 0
+
+    def message(self, count: int = 1) -> None:
+        self.messages += count
+
+    def call(self, prompt_tokens: int) -> None:
+        """A model call with recorded usage."""
+        self._calls.append(prompt_tokens)
+
+    def compaction(self) -> None:
+        self.compactions += 1
+
+    def tool_call(self, call_id: str = "") -> None:
+        if call_id:
+            self._tool_calls.add(call_id)
+        else:
+            self._without_id[0] += 1
+
+    def tool_result(self, call_id: str = "", chars: int = 0) -> None:
+        """`chars`: code points of the result's text."""
+        self._largest = max(self._largest, chars)
+        if call_id:
+            self._tool_results.add(call_id)
+        else:
+            self._without_id[1] += 1
+
+    def facts(self) -> Facts:
+        return Facts(
+            format=self.format,
+            model_calls=len(self._calls),
+            messages=self.messages,
+            tool_calls=len(self._tool_calls) + self._without_id[0],
+            tool_results=len(self._tool_results) + self._without_id[1],
+            prompt_tokens_sum=sum(self._calls),
+            prompt_tokens_max=max(self._calls, default=0),
+            compactions=self.compactions,
+            largest_tool_result_chars=self._largest,
+        )
+
+
+class SessionBuilder:
+    """Collects one session in the order of the recording. Lists may also be set or changed before `session()`."""
+
+    def __init__(self, format_name: str, limits: Limits | None = None) -> None:
+        self.format = format_name
+        self.limits = limits or Limits()
+        self.events: list[Event] = []
+        self.calls: list[ModelCall] = []
+        self.compactions: list[RecordedCompaction] = []
+        self.guard_states: list[GuardState] = []
+        self.side_calls: list[ModelCall] = []
+        self.notes: list[str] = []
+
+    def event(self, role: Role, parts: Sequence[Part], *, line: int | None = None, **fields: Any) -> int:
+        """Append an event (fields of `Event`); its index. Raises LimitExceeded."""
+        if len(parts) > self.limits.parts:
+            raise LimitExceeded(f"a message with {len(parts)} parts (limit {self.limits.parts})", line=line)
+        if len(self.events) >= self.limits.events:
+            raise LimitExceeded(f"a session with more than {self.limits.events} events", line=line)
+        self.events.append(Event(role=role, parts=tuple(parts), line=line, **fields))
+        return len(self.events) - 1
+
+    def answer(self, parts: Sequence[Part], *, call: dict[str, Any], **fields: Any) -> int:
+        """Append a model event and the call that it answers (`call`: fields of ModelCall); the event's index."""
+        at = len(self.events)
+        index = self.event(Role.MODEL, parts, **fields)
+        self.calls.append(ModelCall(at=at, response=index, **call))
+        return index
+
+    def session(self, **fields: Any) -> Session:
+        """The session (fields of `Session`), results named after their calls."""
+        model = fields.pop("model", "") or next((call.model for call in reversed(self.calls) if call.model), "")
+        started = fields.pop("started_at", None)
+        if started is None:
+            started = next((event.timestamp for event in self.events if event.timestamp is not None), None)
+        return Session(
+            events=pair(self.events),
+            calls=tuple(self.calls),
+            compactions=tuple(self.compactions),
+            guard_states=tuple(self.guard_states),
+            side_calls=tuple(self.side_calls),
+            notes=(*self.notes, *fields.pop("notes", ())),
+            format=self.format,
+            model=model,
+            started_at=started,
+            **fields,
+        )
+
+
+def pair(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events whose tool results carry the id and name of the call they answer.
+
+    A result with an id belongs to the last open call of that id; without an id, to the oldest open call (of the same
+    name, where it has one). Calls without an id get one, so that a pair can be recognised later. Results whose call is
+    not in the log stay as they are.
+    """
+    open_calls: dict[str, ToolCallPart] = {}
+    return tuple(
+        _paired(index, event, open_calls)
+        if any(isinstance(part, ToolCallPart | ToolResultPart) for part in event.parts)
+        else event
+        for index, event in enumerate(events)
+    )
+
+
+def _paired(index: int, event: Event, open_calls: dict[str, ToolCallPart]) -> Event:
+    parts: list[Part] = []
+    for position, part in enumerate(event.parts):
+        if isinstance(part, ToolCallPart):
+            part = part if part.id else msgspec.structs.replace(part, id=f"call-{index}-{position}")
+            open_calls.pop(part.id, None)  # an id may come again in a later turn: then it is the youngest
+            open_calls[part.id] = part
+        elif isinstance(part, ToolResultPart):
+            call = _call_of(part, open_calls)
+            if call is not None:
+                del open_calls[call.id]
+                part = msgspec.structs.replace(part, call_id=call.id, name=part.name or call.name)
+        parts.append(part)
+    return msgspec.structs.replace(event, parts=tuple(parts))
+
+
+def _call_of(result: ToolResultPart, open_calls: dict[str, ToolCallPart]) -> ToolCallPart | None:
+    if result.call_id:
+        return open_calls.get(result.call_id)
+    return next((call for call in open_calls.values() if not result.name or call.name == result.name), None)
+
+
+def media_from_base64(data: Any, mime: Any = "", **fields: Any) -> MediaPart:
+    """A media part sized from its base64 text, which is neither decoded nor kept."""
+    text = data if isinstance(data, str) else ""
+    padding = text[-2:].count("=")
+    return MediaPart(mime=mime if isinstance(mime, str) else "", size=max(len(text) * 3 // 4 - padding, 0), **fields)
+
+
+def strings(*values: Any) -> str:
+    """The first of the values that is text and not empty, else an empty text."""
+    return next((value for value in values if isinstance(value, str) and value), "")
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value where it is an object, else an empty one: what is nested in a record may be anything."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """The value where it is an array, else an empty one."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,8 @@
+"""Every recording format, in the order in which they are asked; a new format is one line here."""
+
+from __future__ import annotations
+
+from guard_core.recordings.base import RecordingFormat
+
+# Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
+FORMATS: list[RecordingFormat] = []
