@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
+from guard_core.errors import LimitExceeded
 from guard_core.events import (
     Event,
     MediaPart,
@@ -24,7 +26,9 @@ from guard_core.events import (
     ToolResultPart,
     value_text,
 )
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, ToolDefinition
+from guard_core.recordings.build import SessionBuilder
+from guard_core.recordings.limits import Limits
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Segment, Span, View
 
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
@@ -139,6 +143,18 @@ class Thread:
     def compact(self, request: Request, keys: list[bytes]) -> None:
         """A request that keeps a part of the history only."""
         self._compact(request, keys, request.declared)
+
+    def session(self, format_name: str, limits: Limits, **rest: Any) -> Session:
+        """This thread as a session (`rest`: fields of Session). Raises LimitExceeded."""
+        if len(self.events) > limits.events:
+            raise LimitExceeded(f"a session with {len(self.events)} events (limit {limits.events})")
+        builder = SessionBuilder(format_name, limits)
+        builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
+        builder.side_calls = self.side_calls
+        if self.lost:
+            builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
+        rest.setdefault("agent", self.agent)
+        return builder.session(system=self.system, tools=self.tools, **rest)
 
     def _drop_unconfirmed(self, keys: list[bytes], missing: int) -> None:
         """The answer as the next request repeats it takes the place of the answer as it arrived."""
@@ -287,10 +303,10 @@ def _view(items: list[_Item]) -> View:
     return tuple(segments)
 
 
-def threads_of(requests: list[Request]) -> list[Thread]:
+def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thread]:
     """The contexts that the requests belong to, the one with the most calls first.
 
-    Threads of one call beside a longer one are side calls of that one (titles, summaries, classifications).
+    With `side_calls`, threads of one call beside a longer one are folded into it (see `fold_side_calls`).
     """
     threads: list[Thread] = []
     keys = _keys_of(requests)
@@ -305,7 +321,23 @@ def threads_of(requests: list[Request]) -> list[Thread]:
         else:
             thread.compact(request, keys[index])
     threads.sort(key=lambda thread: -len(thread.calls))
-    return _with_side_calls(threads)
+    if side_calls and threads and len(threads[0].calls) > 1:
+        return fold_side_calls(threads, threads[0])
+    return threads
+
+
+def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
+    """The main thread, then the other contexts; threads of a single call become side calls of the main one."""
+    kept = [main]
+    for thread in threads:
+        if thread is main:
+            continue
+        if len(thread.calls) > 1 or thread.compactions:
+            kept.append(thread)
+        else:
+            main.side_calls.extend(_placed(call, main) for call in thread.calls)
+            _name_summariser(main, thread)
+    return kept
 
 
 def _keys_of(requests: list[Request]) -> list[list[bytes]]:
@@ -334,19 +366,6 @@ def _comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]]
     """Is the whole history sent again soon after: then the request between is no compaction."""
     ahead = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
     return any(thread.extends(keys[later], requests[later].lost) for later in ahead)
-
-
-def _with_side_calls(threads: list[Thread]) -> list[Thread]:
-    if not threads or len(threads[0].calls) < 2:
-        return threads
-    main, kept = threads[0], [threads[0]]
-    for thread in threads[1:]:
-        if len(thread.calls) > 1 or thread.compactions:
-            kept.append(thread)
-        else:
-            main.side_calls.extend(_placed(call, main) for call in thread.calls)
-            _name_summariser(main, thread)
-    return kept
 
 
 def _placed(call: ModelCall, main: Thread) -> ModelCall:
