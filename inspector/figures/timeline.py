@@ -1,0 +1,130 @@
+"""What the main chart shows, as plain columns: one entry per step, NaN where there is no value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.ledger import Ledger
+from guard_core.trace import Trace
+from guard_core.views import kept_events
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+NO_STEPS: Ints = np.array([], dtype=np.int64)
+NEAR_MISS = 0.95  # of the window, and not over it: the next tool result may be the one too many
+
+
+@dataclass(frozen=True)
+class Track:
+    """The watermark over time: of the `at` events in the log, how many are no longer sent as they were."""
+
+    name: str
+    at: Ints
+    stripped: Ints
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A replay of the same session: prompt tokens of the requests it sent, and where they part from the recording."""
+
+    name: str
+    prompt_tokens: Floats
+    compactions: Ints
+    overflows: Ints
+    divergence: int | None  # first step whose request differs from the recorded one; None: it never does
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Columns and marks of one session. `threshold` may change from step to step; the window does not."""
+
+    recorded: Floats
+    heuristic: Floats
+    calibrated: Floats
+    threshold: Floats
+    window: int
+    factor_raw: Floats
+    factor: Floats
+    factor_cap: float | None
+    compactions: Ints = field(default_factory=lambda: NO_STEPS)
+    overflows: Ints = field(default_factory=lambda: NO_STEPS)
+    near_misses: Ints = field(default_factory=lambda: NO_STEPS)
+    replayed: Replayed | None = None
+    tracks: tuple[Track, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.recorded)
+
+
+def timeline(ledger: Ledger, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
+    """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one."""
+    columns = observed.columns
+    recorded = known(columns["recorded_prompt_tokens"])
+    window = observed.window
+    tracks = [Track("recorded", ledger.steps["at"], stripped_events(ledger))]
+    if replayed is not None:
+        tracks.append(Track("replayed", ledger.steps["at"], np.maximum(replayed.columns["watermark"], 0)))
+    return Timeline(
+        recorded=recorded,
+        heuristic=known(columns["heuristic_decided"]),
+        calibrated=known(columns["calibrated"]),
+        threshold=known(columns["threshold"]),
+        window=window,
+        factor_raw=columns["correction_raw"].astype(np.float64),
+        factor=columns["correction"].astype(np.float64),
+        factor_cap=_number(observed.settings.get("cap")),
+        compactions=recorded_compaction_steps(ledger),
+        overflows=np.flatnonzero(recorded > window),
+        near_misses=np.flatnonzero((recorded > NEAR_MISS * window) & (recorded <= window)),
+        replayed=None if replayed is None else replayed_columns(replayed, observed, name),
+        tracks=tuple(tracks),
+    )
+
+
+def replayed_columns(replayed: Trace, observed: Trace, name: str) -> Replayed:
+    """The part of a replay that the chart shows."""
+    return Replayed(
+        name=name,
+        prompt_tokens=known(replayed.columns["modelled_prompt_tokens"]),
+        compactions=np.flatnonzero(replayed.columns["fired"] == 1),
+        overflows=np.flatnonzero(replayed.columns["overflow"] == 1),
+        divergence=divergence(replayed, observed),
+    )
+
+
+def divergence(replayed: Trace, observed: Trace) -> int | None:
+    """The first step at which the replay sends another request than the recording did; None if it never does."""
+    same = np.ones(len(observed), dtype=bool)
+    for name in ("contents_sent", "heuristic_sent"):
+        same &= replayed.columns[name] == observed.columns[name]
+    apart = np.flatnonzero(~same)
+    return int(apart[0]) if len(apart) else None
+
+
+def recorded_compaction_steps(ledger: Ledger) -> Ints:
+    """The first step built on each recorded compaction."""
+    epoch = ledger.steps["epoch"]
+    if not len(epoch):
+        return NO_STEPS
+    return np.flatnonzero(np.diff(epoch, prepend=-1) > 0)
+
+
+def stripped_events(ledger: Ledger) -> Ints:
+    """Per step, how many events of the log the recorded request no longer held as they were."""
+    kept = [sum(len(span) for span in kept_events(base.view)) for base in ledger.bases]
+    stripped = np.array([0, *(base.at - count for base, count in zip(ledger.bases, kept, strict=True))], dtype=np.int64)
+    return stripped[ledger.steps["epoch"] + 1]
+
+
+def known(column: NDArray[Any]) -> Floats:
+    """A trace column of ints as floats, NaN where the engine says there is no value."""
+    values = column.astype(np.float64)
+    return np.where(values < 0, np.nan, values)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

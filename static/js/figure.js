@@ -1,0 +1,184 @@
+// Draws the figures of a page: data from a JSON island, colours from the page's theme, points asked for again on zoom.
+// Answers with DOM events: "figure:step" (detail.step) when a point is chosen; unless prevented, its page is opened.
+const CONFIG = {
+  displaylogo: false,
+  showSendToCloud: false,
+  responsive: true,
+  scrollZoom: false,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
+};
+const NARROW = 640;
+let library;
+
+function plotly(src) {
+  library ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = src;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new Error("the chart library did not load"));
+    document.head.append(script);
+  });
+  return library;
+}
+
+// ---- colours: the figure holds the light ones and says which custom property each stands for
+function colours(palette) {
+  const probe = document.createElement("i");
+  probe.hidden = true;
+  document.body.append(probe);
+  const found = new Map();
+  for (const [hex, property] of Object.entries(palette)) {
+    probe.style.color = `var(${property})`;
+    found.set(hex, getComputedStyle(probe).color);
+  }
+  probe.remove();
+  return found;
+}
+
+function recoloured(value, map) {
+  if (typeof value === "string") return map.get(value) ?? value;
+  if (Array.isArray(value)) return value.length && typeof value[0] === "number" ? value : value.map((item) => recoloured(item, map));
+  if (value && typeof value === "object" && !ArrayBuffer.isView(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, recoloured(item, map)]));
+  }
+  return value;
+}
+
+function fitted(figure, width) {
+  const layout = figure.layout;
+  if (width < NARROW) {
+    const titles = (layout.annotations ?? []).filter((item) => item.name !== "edge");
+    const legend = { ...layout.legend, y: -0.14, yanchor: "top" };
+    const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
+    return { ...figure, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin } };
+  }
+  return figure;
+}
+
+function prepared(island) {
+  const themed = recoloured(island.figure, colours(island.figure.layout.meta.palette));
+  return fitted(themed, island.plot.clientWidth);
+}
+
+// ---- one island
+class Island {
+  constructor(element) {
+    this.element = element;
+    this.plot = element.querySelector("[data-plot]");
+    this.figure = JSON.parse(element.querySelector("script[type='application/json']").textContent);
+    this.whole = this.figure;
+    this.at = null;
+  }
+
+  async draw() {
+    const Plotly = await plotly(this.element.dataset.plotly);
+    if (!this.element.isConnected) return;
+    const { data, layout } = prepared(this);
+    await Plotly.react(this.plot, data, layout, CONFIG);
+    this.element.dataset.drawn = "1";
+    if (this.listening) return;
+    this.listening = true;
+    this.plot.querySelector("[data-wait]")?.remove();
+    this.plot.on("plotly_click", (event) => this.choose(event.points[0].x));
+    this.plot.on("plotly_relayout", (change) => this.zoomed(change));
+    this.plot.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  choose(step) {
+    const event = new CustomEvent("figure:step", { bubbles: true, cancelable: true, detail: { step } });
+    if (!this.element.dispatchEvent(event) || !this.element.dataset.stepUrl) return;
+    const url = new URL(this.element.dataset.stepUrl, location.href);
+    url.searchParams.set("at", step);
+    location.assign(url);
+  }
+
+  zoomed(change) {
+    if (!this.element.dataset.url || this.quiet) return;
+    const reset = change["xaxis.autorange"];
+    const from = change["xaxis.range[0]"] ?? change["xaxis.range"]?.[0];
+    const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
+    if (!reset && from === undefined) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.fetch(reset ? null : [Math.floor(from), Math.ceil(to) + 1]), 120);
+  }
+
+  async fetch(range) {
+    if (!range) return this.show(this.whole);
+    const url = new URL(this.element.dataset.url, location.href);
+    url.searchParams.set("from", Math.max(0, range[0]));
+    url.searchParams.set("to", range[1]);
+    this.request?.abort();
+    this.request = new AbortController();
+    try {
+      const answer = await fetch(url, { signal: this.request.signal, headers: { Accept: "application/json" } });
+      if (answer.ok) await this.show(await answer.json());
+    } catch (error) {
+      if (error.name !== "AbortError") throw error;
+    }
+  }
+
+  async show(figure) {
+    this.figure = figure;
+    this.quiet = true;
+    figure.layout.uirevision = String(Math.random());
+    await this.draw();
+    this.quiet = false;
+  }
+
+  // Arrow keys move over the points and read them out; Enter opens the step.
+  key(event) {
+    const trace = this.plot.data?.findIndex((item) => item.name === "recorded prompt tokens");
+    const points = this.plot.calcdata?.[trace];
+    if (!points?.length) return;
+    const last = points.length - 1;
+    const places = { ArrowRight: (this.at ?? -1) + 1, ArrowLeft: (this.at ?? last + 1) - 1, Home: 0, End: last };
+    if (event.key === "Enter" && this.at !== null) return this.choose(points[this.at].x);
+    if (!(event.key in places)) return;
+    event.preventDefault();
+    this.at = Math.min(last, Math.max(0, places[event.key]));
+    window.Plotly.Fx.hover(this.plot, [{ curveNumber: trace, pointNumber: this.at }]);
+    announce(reading(this.plot, points[this.at].x));
+  }
+}
+
+function reading(plot, step) {
+  const values = plot.calcdata
+    .map((points, index) => [plot.data[index].name, points.find((point) => point.x === step)?.y, plot.data[index].yaxis])
+    .filter(([, y, axis]) => Number.isFinite(y) && !axis)
+    .map(([name, y]) => `${name} ${Math.round(y).toLocaleString("en")}`);
+  return `step ${step}: ${values.join(", ")}`;
+}
+
+function announce(text) {
+  const place = document.getElementById("announce");
+  if (place) place.textContent = text;
+}
+
+// ---- islands come and go with the page's fragments
+const islands = new Map();
+
+function start(root) {
+  for (const element of root.querySelectorAll("[data-figure]")) {
+    if (islands.has(element)) continue;
+    islands.set(element, new Island(element));
+    islands.get(element).draw().catch((error) => {
+      const wait = element.querySelector("[data-wait]");
+      if (wait) wait.textContent = `No chart: ${error.message}. The table below has the same numbers.`;
+    });
+  }
+}
+
+function sweepAway() {
+  for (const [element, island] of islands) {
+    if (element.isConnected) continue;
+    window.Plotly?.purge(island.plot);
+    islands.delete(element);
+  }
+}
+
+start(document);
+document.addEventListener("htmx:afterSwap", () => {
+  sweepAway();
+  start(document);
+});
+document.addEventListener("themechange", () => islands.forEach((island) => island.draw()));

@@ -1,0 +1,28 @@
+// Says in words when a request of the page fails, instead of leaving the page as it was without a sign.
+const place = document.getElementById("errors");
+
+function show(sentence) {
+  const notice = document.createElement("div");
+  notice.className = "notice notice-error";
+  const text = document.createElement("span");
+  text.textContent = sentence;
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "btn btn-small";
+  close.textContent = "Dismiss";
+  close.addEventListener("click", () => notice.remove());
+  notice.append(text, close);
+  place.replaceChildren(notice);
+}
+
+function reason(xhr) {
+  if (xhr.status === 404) return "That page or session no longer exists.";
+  if (xhr.status === 403) return "The server refused this: reload the page and try again.";
+  if (xhr.status === 413) return "The file is larger than the server accepts.";
+  return `The server answered with an error (${xhr.status}). Nothing was changed on this page.`;
+}
+
+document.addEventListener("htmx:responseError", (event) => show(reason(event.detail.xhr)));
+document.addEventListener("htmx:sendError", () => show("The server cannot be reached. Is it still running?"));
+document.addEventListener("htmx:timeout", () => show("The server did not answer in time."));
+document.addEventListener("htmx:afterSwap", () => place.replaceChildren());

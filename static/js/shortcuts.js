@@ -1,0 +1,56 @@
+// Single-key shortcuts. An element takes part by data-key="j ArrowDown"; a key clicks the first visible one.
+const SWITCH = "shortcuts-off";
+const dialog = document.getElementById("shortcuts");
+
+function isOff() {
+  try { return localStorage.getItem(SWITCH) === "1"; } catch { return false; }
+}
+
+function isTyping(target) {
+  return target.closest?.("input:not([type=checkbox]):not([type=radio]), select, textarea, [contenteditable]") != null;
+}
+
+function owners(key) {
+  return [...document.querySelectorAll("[data-key]")].filter(
+    (element) => element.dataset.key.split(" ").includes(key) && !element.closest("[hidden]"),
+  );
+}
+
+function press(key) {
+  const element = owners(key)[0];
+  if (!element) return false;
+  if (element.matches("input, select, textarea")) {
+    element.focus();
+    element.select?.();
+  } else if (element.getAttribute("aria-disabled") !== "true") {
+    element.click();
+  }
+  return true;
+}
+
+function scrolls(event) {
+  // Arrow, Home and End keys belong to the pane or plot that has the focus, if it can use them.
+  return /^(Arrow|Home|End)/.test(event.key) && event.target.closest?.("[data-own-keys], dialog, summary, [role=tab]");
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.key === "Escape" && isTyping(event.target)) {
+    event.target.blur();
+    return;
+  }
+  if (isTyping(event.target) || dialog.open || isOff() || scrolls(event)) return;
+  if (event.key === "?") dialog.showModal();
+  else if (!press(event.key)) return;
+  event.preventDefault();
+});
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-help]")) dialog.showModal();
+});
+
+const box = dialog.querySelector("[data-shortcuts-switch]");
+box.checked = !isOff();
+box.addEventListener("change", () => {
+  try { localStorage.setItem(SWITCH, box.checked ? "0" : "1"); } catch { /* private windows may refuse storage */ }
+});

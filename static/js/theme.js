@@ -1,0 +1,26 @@
+// The light/dark switch: remembered in a cookie that the server reads, so that no page flashes.
+const root = document.documentElement;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function current() {
+  return root.dataset.theme ?? (dark.matches ? "dark" : "light");
+}
+
+function changed() {
+  document.dispatchEvent(new CustomEvent("themechange", { detail: current() }));
+}
+
+function choose(theme) {
+  root.dataset.theme = theme;
+  document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax`;
+  changed();
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-theme-toggle]")) choose(current() === "dark" ? "light" : "dark");
+});
+
+dark.addEventListener("change", () => {
+  if (!root.dataset.theme) changed();
+});
+matchMedia("(forced-colors: active)").addEventListener("change", changed);

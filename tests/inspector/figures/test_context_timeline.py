@@ -1,0 +1,101 @@
+"""The main chart, from hand-made columns."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from inspector.figures import theme
+from inspector.figures.context_timeline import context_timeline, spread
+from inspector.figures.timeline import Replayed, Timeline, Track
+
+
+def made(steps=40, *, replayed=True, window=200_000):
+    grow = np.linspace(10_000, 195_000, steps)
+    recorded = np.where(np.arange(steps) < steps // 2, grow * 2.1, grow * 0.8)
+    nowhere = np.array([], dtype=np.int64)
+    other = Replayed("<b>early</b>", recorded * 0.7, np.array([8]), nowhere, 8) if replayed else None
+    at = np.arange(steps) * 2 + 1
+    return Timeline(
+        recorded=recorded,
+        heuristic=grow,
+        calibrated=grow * 1.5,
+        threshold=np.full(steps, window * 0.9),
+        window=window,
+        factor_raw=np.full(steps, 1.7),
+        factor=np.full(steps, 1.7),
+        factor_cap=5.0,
+        compactions=np.array([steps // 2]),
+        overflows=np.flatnonzero(recorded > window),
+        replayed=other,
+        tracks=(Track("recorded", at, at // 2),),
+    )
+
+
+def names(figure):
+    return [trace.name for trace in figure.data]
+
+
+def test_it_draws_the_five_recorded_lines_and_the_marks():
+    drawn = names(context_timeline(made(replayed=False)))
+    assert {"recorded prompt tokens", "heuristic estimate", "calibrated estimate"} <= set(drawn)
+    assert {"threshold", "context window"} <= set(drawn)
+    assert {"compaction", "overflow"} <= set(drawn)
+
+
+def test_each_line_has_a_dash_of_its_own():
+    lines = [trace for trace in context_timeline(made()).data if trace.mode == "lines" and trace.yaxis is None]
+    assert len({trace.line.dash for trace in lines}) == len(lines) == 6
+
+
+def test_the_replay_is_hatched_named_modelled_and_starts_at_the_divergence():
+    trace = next(trace for trace in context_timeline(made()).data if "modelled" in trace.name)
+    assert trace.fillpattern.shape == "/"
+    assert np.isnan(trace.y[:7]).all()
+    assert not np.isnan(trace.y[7:]).any()
+
+
+def test_text_that_is_not_ours_loses_its_tags():
+    assert "<b>" not in context_timeline(made()).to_json()
+    assert theme.label("<a href='x'>%{y}") == "&lt;a href='x'&gt;%\u200b{y}"
+
+
+def test_a_long_session_has_at_most_two_thousand_points_a_series():
+    figure = context_timeline(made(50_000))
+    assert max(len(trace.x) for trace in figure.data) <= 2000
+
+
+def test_a_zoomed_range_is_drawn_alone():
+    figure = context_timeline(made(50_000), 100, 200)
+    assert (figure.data[0].x[0], figure.data[0].x[-1]) == (100, 199)
+
+
+def test_a_window_far_above_the_session_is_named_but_not_drawn_to_scale():
+    figure = context_timeline(made(window=10_000_000, replayed=False))
+    assert figure.layout.yaxis.range[1] < 1_000_000
+    assert any("window 10M ↑" in (label.text or "") for label in figure.layout.annotations)
+
+
+def test_a_session_without_steps_gives_an_empty_figure():
+    assert context_timeline(made(0, replayed=False)).layout.height > 300
+
+
+def test_missing_counts_become_null():
+    data = made(3, replayed=False)
+    data.recorded[1] = np.nan
+    json.loads(context_timeline(data).to_json(), parse_constant=pytest.fail)
+
+
+def test_every_colour_of_the_figure_is_one_the_page_can_replace():
+    text = context_timeline(made()).to_json().lower()
+    found = {text[i : i + 7] for i in range(len(text)) if text[i] == "#" and text[i + 1 : i + 7].isalnum()}
+    assert found <= set(theme.PALETTE)
+
+
+def test_labels_are_moved_apart_and_stay_inside():
+    places = spread([300, 299, 298, 2, 1], 15, 300)
+    gaps = [high - low for high, low in pairwise(places)]
+    assert min(gaps) >= 15
+    assert places[-1] >= 0
+    assert places[0] <= 300
