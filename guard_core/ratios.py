@@ -1,0 +1,100 @@
+"""Ratios: how many prompt tokens a session's provider counts per byte of each kind of content.
+
+The requests of a session mix all kinds, so the ratios are found together: least squares over the measured intervals,
+where outliers (content that is not in the recording) count less and kinds that hardly occur keep their starting ratio
+at the session's own level.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.ledger import HAS_MEDIA, MODEL, Ints, Ledger
+
+Floats = NDArray[np.float64]
+
+KINDS = ("user text", "model text", "reasoning", "tool calls", "tool results", "media", "opaque reasoning", "message")
+TEXT_KINDS = 5  # the first five are measured in bytes of text (or in the tokenizer's tokens)
+MODEL_TEXT = KINDS.index("model text")
+MESSAGE = KINDS.index("message")
+
+# Where nothing is measured: tokens per byte of the text kinds (3.3 to 4 bytes a token for prose and code; providers do
+# not send old reasoning again, so it starts low), tokens per picture (Anthropic: width x height / 750, at most about
+# 1,600), per opaque byte, per message (OpenAI documents 3 to 4 for the framing).
+START = np.array([0.25, 0.25, 0.05, 0.3, 0.3, 1_200.0, 0.02, 4.0])
+# How much content the starting ratio is worth against what is measured (bytes, pictures, messages).
+BELIEF = np.array([500.0, 500.0, 500.0, 500.0, 500.0, 1.0, 1_000.0, 8.0])
+HIGHEST = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 20_000.0, 2.0, 40.0])
+_ROUNDS = 8
+_DIGITS = 6  # ratios are rounded, so that the last bits of a processor's arithmetic never reach a token
+
+
+def content(ledger: Ledger, weights: Ints | None = None) -> Floats:
+    """How much of every kind each event holds: one row per event, one column per entry of KINDS."""
+    return content_of(ledger.events, weights)
+
+
+def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Floats:
+    """The same for cost columns. With `weights` (tokenizer counts per event) text is measured in those."""
+    parts = (events["reasoning_bytes"], events["call_bytes"], events["result_bytes"])
+    text = events["bytes"] - sum(parts)
+    by_model = (events["flags"] & MODEL) > 0
+    texts = np.stack([np.where(by_model, 0, text), np.where(by_model, text, 0), *parts]).astype(np.float64)
+    if weights is not None:
+        texts *= weights / np.maximum(events["bytes"], 1)
+    media = ((events["flags"] & HAS_MEDIA) > 0).astype(np.float64)
+    return np.concatenate([texts, [media, events["opaque_bytes"], np.ones(len(text))]]).T
+
+
+def start_ratios(weights: Ints | None, ledger: Ledger) -> Floats:
+    """The ratios before anything is measured; in tokenizer tokens they are the same per byte."""
+    if weights is None:
+        return START.copy()
+    start = START.copy()
+    start[:TEXT_KINDS] *= ledger.events["bytes"].sum() / max(1, int(weights.sum()))
+    return start
+
+
+def fit(amounts: Floats, tokens: Ints, start: Floats) -> Floats:
+    """The ratios that explain `tokens` of every interval by the `amounts` of each kind in it."""
+    if not len(tokens):
+        return start
+    goal = tokens.astype(np.float64)
+    level = _level(amounts @ start, goal)
+    prior = np.concatenate([start[:TEXT_KINDS] * level, start[TEXT_KINDS:]])
+    belief = BELIEF.copy()
+    belief[:TEXT_KINDS] *= START[:TEXT_KINDS] / np.maximum(start[:TEXT_KINDS], 1e-9)
+    ratios = prior
+    for _ in range(_ROUNDS):
+        ratios = _bounded(amounts, goal, prior, belief, amounts @ ratios)
+    return np.round(ratios, _DIGITS)
+
+
+def _level(estimate: Floats, goal: Floats) -> float:
+    """How far the session's provider is from the starting ratios: the median over the intervals, by size."""
+    ratio = goal / np.maximum(estimate, 1.0)
+    order = np.argsort(ratio, kind="stable")
+    half = np.cumsum(estimate[order])
+    middle = order[int(np.searchsorted(half, half[-1] / 2))]
+    return float(np.clip(ratio[middle], 0.25, 6.0))
+
+
+def _bounded(amounts: Floats, goal: Floats, prior: Floats, belief: Floats, estimate: Floats) -> Floats:
+    """One weighted least squares step; ratios below 0 or above HIGHEST are set to the bound and left out."""
+    scale = np.maximum(estimate, 1.0) + 40.0
+    error = np.abs(goal - estimate) / scale
+    trust = np.minimum(1.0, 0.25 / np.maximum(error, 1e-9)) / scale
+    wanted = belief * prior
+    matrix = (amounts * trust[:, None]).T @ amounts + np.diag(belief**2 / (wanted + 40.0))
+    right = (amounts * trust[:, None]).T @ goal + belief * wanted / (wanted + 40.0)
+    ratios, free = np.zeros(len(prior)), np.ones(len(prior), dtype=bool)
+    for _ in range(len(prior)):
+        rest = right[free] - matrix[np.ix_(free, ~free)] @ ratios[~free]
+        ratios[free] = np.linalg.solve(matrix[np.ix_(free, free)], rest)
+        outside = free & ((ratios < 0.0) | (ratios > HIGHEST))
+        if not outside.any():
+            break
+        ratios[outside] = np.clip(ratios[outside], 0.0, HIGHEST[outside])
+        free &= ~outside
+    return ratios
