@@ -1,0 +1,78 @@
+"""Numbers as people read them: grouped, with their unit, never rounded where a decision turns on one token."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+DASH = "–"
+
+
+def tokens(value: float | None) -> str:
+    """A count with comma groups; a dash where it is not known."""
+    if value is None or (isinstance(value, float) and math.isnan(value)) or value < 0:
+        return DASH
+    return f"{value:,.0f}"
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign: +1,200, −300, ±0."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return DASH
+    return f"{'+' if value > 0 else '−' if value < 0 else '±'}{abs(value):,.0f}"
+
+
+def short(value: float | None) -> str:
+    """Tokens where there is little room: 950, 8.7k, 180k, 1.05M."""
+    if value is None or value < 0:
+        return DASH
+    if value < 1000:
+        return f"{value:.0f}"
+    if value < 99_950:
+        return f"{value / 1000:.1f}k".replace(".0k", "k")
+    if value < 999_500:
+        return f"{value / 1000:.0f}k"
+    return f"{value / 1_000_000:.2f}M".replace(".00M", "M")
+
+
+def percent(part: float | None, whole: float | None, digits: int = 0) -> str:
+    """A share in per cent; a dash where one of the two is not known."""
+    if part is None or not whole or part < 0:
+        return DASH
+    return f"{100 * part / whole:.{digits}f} %"
+
+
+def signed_percent(ratio: float | None, digits: int = 1) -> str:
+    """A relative error: −22.6 %, +3.1 %."""
+    if ratio is None or math.isnan(ratio):
+        return DASH
+    return f"{'+' if ratio > 0 else '−' if ratio < 0 else '±'}{abs(100 * ratio):.{digits}f} %"
+
+
+def factor(value: float | None) -> str:
+    """A correction factor with three digits after the point."""
+    return DASH if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def size(count: int) -> str:
+    """Bytes: 812 bytes, 39 kB, 2.2 MB."""
+    if count < 1000:
+        return f"{count} bytes"
+    if count < 1_000_000:
+        return f"{count / 1000:.0f} kB"
+    return f"{count / 1_000_000:.1f} MB"
+
+
+def moment(seconds: float | None) -> str:
+    """A point in time, UTC."""
+    if seconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with its noun: 1 step, 2 steps."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
