@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from guard_core.recordings import aider, atif, copilot_cli, inspect_log, mini_swe_agent, swe_agent
 from guard_core.recordings.base import RecordingFormat
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
-FORMATS: list[RecordingFormat] = []
+FORMATS: list[RecordingFormat] = [
+    inspect_log.FORMAT,
+    atif.FORMAT,
+    mini_swe_agent.FORMAT,
+    swe_agent.FORMAT,
+    copilot_cli.FORMAT,
+    aider.FORMAT,
+]

@@ -1,0 +1,124 @@
+"""SWE-agent trajectories (`.traj`): one session per file, from `history`; tokens are recorded in total only.
+
+Definition: https://swe-agent.com/latest/usage/trajectories/.
+`history` is the conversation; `trajectory` repeats it as steps of action and observation and is read only where there
+is no history. Observations are user messages in the older, text-only agents (marked as automatic, so that they start no
+user turn) and tool messages where function calling was on (`tool_call_ids` is a list). `info.model_stats` has totals
+(`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; they are told in a note. A history
+processor (`replay_config`, an object or JSON text) elides old observations in every request without leaving a trace:
+the note names it. Facts count the messages of `history` and the longest observation of a step; SWE-agent's actions are
+commands in the first place, so tool calls are not counted as facts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
+from guard_core.recordings import chat, fields
+from guard_core.recordings.base import Recording
+from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.fields import JSON
+from guard_core.recordings.source import Shape, Source
+
+
+class SweAgentFormat:
+    name = "swe-agent"
+    label = "SWE-agent"
+
+    def matches(self, source: Source) -> bool:
+        value = source.json() if source.shape is Shape.JSON else None
+        if not isinstance(value, dict) or not isinstance(value.get("trajectory"), list):
+            return False
+        first = next(fields.objects(value["trajectory"]), {})
+        steps = "action" in first and "observation" in first and "source" not in first
+        return isinstance(value.get("history"), list) or steps
+
+    def read(self, source: Source) -> Recording:
+        value = source.json()
+        steps = list(fields.objects(value.get("trajectory")))
+        history = list(fields.objects(value.get("history")))
+        if not history and not steps:
+            raise DamagedRecording("this SWE-agent trajectory has neither a history nor steps")
+        facts = FactCounter(self.name)
+        facts.message(len(history))
+        longest = max((len(fields.text(step, "observation")) for step in steps), default=0)
+        builder = SessionBuilder(self.name, source.limits)
+        events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
+        system, events = chat.split_system(events)
+        for event in events:
+            _append(builder, event)
+        builder.notes.extend(_notes(value))
+        session = builder.session(system=system, **_about(value))
+        counted = msgspec.structs.replace(facts.facts(), largest_tool_result_chars=longest)
+        return Recording(self.name, (session,), counted, source.notes)
+
+
+FORMAT = SweAgentFormat()
+
+
+def _event(source: Source, message: JSON) -> Event | None:
+    kind = fields.text(message, "message_type")
+    event = chat.chat_event(message)
+    if event is None:
+        source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
+        return None
+    observed = kind == "observation" or fields.text(message, "role") == "tool"
+    return Event(event.role, event.parts, author=fields.text(message, "agent"), meta=observed)
+
+
+def _append(builder: SessionBuilder, event: Event) -> None:
+    """The first user message is the task, whatever it is marked as; later ones without a mark are observations, too."""
+    if event.role is Role.MODEL:
+        builder.answer(event.parts, call={}, author=event.author)
+        return
+    results = any(isinstance(part, ToolResultPart) for part in event.parts)
+    builder.event(event.role, event.parts, author=event.author, meta=bool(builder.calls) and not results)
+
+
+def _from_steps(steps: list[JSON]) -> list[Event]:
+    events: list[Event] = []
+    for step in steps:
+        if not events:
+            events.extend(event for item in fields.objects(step.get("query")) if (event := chat.chat_event(item)))
+        said = fields.text(step, "response") or fields.text(step, "thought") + "\n" + fields.text(step, "action")
+        events.append(Event(Role.MODEL, _text(said)))
+        events.append(Event(Role.USER, _text(fields.text(step, "observation")), meta=True))
+    return events
+
+
+def _text(text: str) -> tuple[Part, ...]:
+    return (TextPart(text),) if text.strip() else ()
+
+
+def _config(value: JSON) -> JSON:
+    config = fields.decoded(value.get("replay_config"))
+    return fields.mapping(config, "agent")
+
+
+def _about(value: JSON) -> dict[str, Any]:
+    model = fields.mapping(_config(value), "model")
+    return {
+        "agent": "SWE-agent",
+        "model": fields.text(model, "name") or fields.text(model, "model_name"),
+        "title": fields.text(_config(value), "name") or fields.text(value, "environment"),
+    }
+
+
+def _notes(value: JSON) -> list[str]:
+    stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
+    notes = ["SWE-agent records no tokens per call."]
+    sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
+    if sent and calls:
+        notes = [f"SWE-agent records no tokens per call: {sent} prompt tokens in {calls} calls together."]
+    config = _config(value)
+    processors = [fields.mapping(config, "history_processor"), *fields.objects(config.get("history_processors"))]
+    names = [name for item in processors if (name := fields.text(item, "type"))]
+    if names:
+        notes.append(
+            f"Requests were changed by history processors that leave no trace in the file: {', '.join(names)}."
+        )
+    return notes
