@@ -1,0 +1,455 @@
+"""Codex CLI rollouts: what is sent is `response_item`; `event_msg` only repeats it for the screen.
+
+Reasoning, text and calls of one response make one event; each result is one event. The prompt tokens of a call are
+`last_token_usage.input_tokens` of a `token_count` whose running total changed (cached tokens included); from the
+first `token_usage_record` on, these records count instead. A `token_count` with no input behind a compaction is Codex's
+own estimate of the new context. `compacted` declares a compaction: its `replacement_history` is the exact new history;
+older versions have only the summary, and keep the opening context and the last 20,000 tokens of user messages. An
+encrypted summary is told as opaque. The summariser's answer, where it is in the file, stays out of the log. Old
+rollouts have bare items and no tokens. Turns that `thread_rolled_back` took back leave the log, and their calls count
+apart. Tool schemas are not in the file; the system prompt is in newer ones (`base_instructions`).
+Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, part_text, utf8_bytes
+from guard_core.recordings import fields, responses_items
+from guard_core.recordings.base import Recording
+from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.rebase import LogIndex, view_of
+from guard_core.recordings.source import Line, Shape, Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Sourced
+from guard_core.sessions import Source as NumberSource
+from guard_core.views import View
+
+ENVELOPES = frozenset(
+    {
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+        "world_state",
+        "token_usage_record",
+        "inter_agent_communication_metadata",
+    }
+)
+BARE = frozenset({"message", "reasoning"}) | responses_items.CALLS
+# How Codex opens the messages that it writes itself in the user's name (codex-rs/core, 0.20 to 0.169).
+OWN_OPENINGS = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<INSTRUCTIONS>",
+    "# AGENTS.md instructions",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<skill>",
+    "<subagent_notification>",
+    "Another language model started to solve this problem",
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",
+)
+COMPACTION_PROMPT = OWN_OPENINGS[-1]
+KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
+BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
+
+
+class CodexFormat:
+    """Rollout files of the Codex CLI, with and without envelopes."""
+
+    name = "codex"
+    label = "Codex CLI"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape not in (Shape.LINES, Shape.JSON):
+            return False
+        heads = [line.obj for line in source.head_lines()]
+        hits = sum(_is_envelope(obj) for obj in heads)
+        return hits * 2 >= len(heads) > 0 if hits else bool(heads) and _is_bare(heads)
+
+    def read(self, source: Source) -> Recording:
+        reader = _Reader(source)
+        for line in source.lines():
+            with source.tolerate(line.number):
+                reader.line(line)
+        return reader.recording()
+
+
+def _is_envelope(obj: dict[str, Any]) -> bool:
+    return obj.get("type") in ENVELOPES and isinstance(obj.get("payload"), dict)
+
+
+def _is_bare(heads: list[dict[str, Any]]) -> bool:
+    first = heads[0]
+    header = "type" not in first and {"id", "timestamp"} <= first.keys() and {"instructions", "git"} & first.keys()
+    marked = any("record_type" in obj for obj in heads)
+    return bool(header or marked) and all(
+        "record_type" in obj or obj.get("type") in BARE or responses_items.is_output(fields.text(obj, "type"))
+        for obj in heads[1:]
+    )
+
+
+class Where(NamedTuple):
+    """The line and the time of a record."""
+
+    line: int
+    at: float | None
+
+
+@dataclass
+class _Open:
+    """The response that is being collected: its event, and how far its usage is known."""
+
+    index: int
+    claimed: str = ""  # "after": its usage came behind it; "before": ahead of it
+    results_since: bool = False
+    for_compaction: bool = False
+    call: int = -1  # index into the calls
+
+
+class _Reader:
+    """One rollout, line by line."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.facts = FactCounter("codex")
+        self.log = SessionBuilder("codex", source.limits)
+        self.index = LogIndex(self.log.events)
+        self.meta: dict[str, Any] = {}
+        self.model = ""
+        self.title = ""
+        self.window = 0
+        self.open: _Open | None = None
+        self.pending: ModelCall | None = None  # usage that came ahead of its response
+        self.total: Any = None
+        self.usage_seen = False
+        self.records = False
+        self.for_compaction = False  # does the line at hand say that it is a summariser's answer?
+
+    def line(self, line: Line) -> None:
+        kind, payload = fields.text(line.obj, "type"), line.obj.get("payload")
+        where = Where(line.number, fields.timestamp(line.obj, "timestamp"))
+        if not isinstance(payload, dict):
+            self._bare(line, kind, where)
+        elif kind == "response_item":
+            self.for_compaction = fields.mapping(line.obj, "metadata").get("compaction_output") is True
+            self._item(payload, where)
+        elif kind == "event_msg":
+            self._message(payload, where)
+        elif kind == "token_usage_record":
+            self._record(payload, where)
+        elif kind == "compacted":
+            self._compacted(payload, where)
+        elif kind == "session_meta":
+            self.meta = self.meta or payload
+        elif kind == "turn_context":
+            self.model = fields.text(payload, "model") or self.model
+        else:
+            self.notes.skip(kind or "line without a type")
+
+    def _bare(self, line: Line, kind: str, where: Where) -> None:
+        if not kind and "id" in line.obj and not self.meta:
+            self.meta = line.obj
+        elif kind in BARE or responses_items.is_output(kind):
+            self._item(line.obj, where)
+        else:
+            self.notes.skip(kind or fields.text(line.obj, "record_type") or "line without a type")
+
+    # -- what is sent to the model
+
+    def _item(self, item: dict[str, Any], where: Where) -> None:
+        kind = fields.text(item, "type")
+        if kind == "message":
+            self._said(item, where)
+        elif kind == "reasoning":
+            self._answer((responses_items.reasoning_part(item),), item, where)
+        elif kind in responses_items.CALLS:
+            call = responses_items.call_part(item, kind)
+            self.facts.tool_call(call.id)
+            self._answer((call,), item, where)
+        elif responses_items.is_output(kind):
+            self._result(item, where)
+        elif kind == "agent_message":
+            parts = responses_items.message_parts(item)
+            self._user(parts, item, where, author=fields.text(item, "author"), meta=True)
+        elif kind == "tool_search_output":
+            self._came_back(responses_items.hosted_parts(item, kind), item, where, meta=True)
+        elif kind.endswith("_call"):
+            self._answer(responses_items.hosted_parts(item, kind), item, where)
+        else:
+            self.notes.skip(f"response_item {kind}")
+
+    def _said(self, item: dict[str, Any], where: Where) -> None:
+        role, parts = fields.text(item, "role"), responses_items.message_parts(item)
+        self.facts.message()
+        if role == "assistant":
+            self._answer(parts, item, where)
+        elif role == "user":
+            self._user(parts, item, where, meta=_is_own(parts))
+        else:
+            self._settle()
+            self.log.event(
+                Role.SYSTEM, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=True
+            )
+
+    def _user(
+        self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, author: str = "", meta: bool = False
+    ) -> None:
+        self._settle()
+        source_id = fields.text(item, "id")
+        self.log.event(
+            Role.USER, parts, line=where.line, timestamp=where.at, source_id=source_id, author=author, meta=meta
+        )
+
+    def _result(self, item: dict[str, Any], where: Where) -> None:
+        parts = responses_items.result_parts(item)
+        self.facts.tool_result(fields.text(item, "call_id"), len(part_text(parts[0])))
+        self._came_back(parts, item, where)
+
+    def _came_back(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, meta: bool = False) -> None:
+        """Something that answers a call: the response may still go on."""
+        self.log.event(
+            Role.USER, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=meta
+        )
+        if self.open is not None:
+            self.open.results_since = True
+
+    def _answer(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where) -> None:
+        """Parts of a response: of the one that is being collected, or of a new one."""
+        if self.open is None or self._is_over(self.open):
+            self._begin(item, where)
+        response = self.open
+        if response is None:
+            return
+        event = self.log.events[response.index]
+        self.log.events[response.index] = msgspec.structs.replace(event, parts=(*event.parts, *parts))
+        response.for_compaction |= self.for_compaction
+
+    def _is_over(self, response: _Open) -> bool:
+        if self.pending is not None or response.claimed == "after":
+            return True
+        return not response.claimed and response.results_since and not self.usage_seen
+
+    def _begin(self, item: dict[str, Any], where: Where) -> None:
+        index = self.log.event(Role.MODEL, (), line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
+        self.open = _Open(index)
+        call = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
+        if self.pending is not None:
+            call = msgspec.structs.replace(self.pending, at=index, response=index, timestamp=where.at)
+            self.open.claimed, self.pending = "before", None
+        self.open.call = len(self.log.calls)
+        self.log.calls.append(call)
+
+    def _settle(self) -> None:
+        """A message from outside: the response before it is complete; usage without a response stays a call."""
+        self.open = None
+        if self.pending is not None:
+            self.log.calls.append(msgspec.structs.replace(self.pending, at=len(self.log.events)))
+            self.pending = None
+
+    # -- what it cost
+
+    def _record(self, payload: dict[str, Any], where: Where) -> None:
+        self.records = True
+        self._usage(fields.mapping(payload, "usage"), where, fields.text(payload, "response_id"))
+
+    def _message(self, payload: dict[str, Any], where: Where) -> None:
+        kind = fields.text(payload, "type")
+        self.window = fields.tokens(payload, "model_context_window") or self.window
+        if kind == "token_count":
+            self._token_count(fields.mapping(payload, "info"), where)
+        elif kind == "thread_rolled_back":
+            self._rolled_back(fields.tokens(payload, "num_turns") or 0)
+        elif kind == "thread_name_updated":
+            self.title = fields.text(payload, "thread_name") or self.title
+        else:
+            self.notes.skip(f"event_msg {kind}")
+
+    def _token_count(self, info: dict[str, Any], where: Where) -> None:
+        self.window = fields.tokens(info, "model_context_window") or self.window
+        last, total = fields.mapping(info, "last_token_usage"), info.get("total_token_usage")
+        if not info:
+            self.notes.skip("token_count without numbers")
+        elif not fields.tokens(last, "input_tokens"):
+            self._estimate(fields.tokens(last, "total_tokens"))
+        elif total == self.total and total is not None:
+            self.notes.folded += 1
+        elif not self.records:
+            self._usage(last, where, "")
+        self.total = total if info else self.total
+
+    def _estimate(self, tokens: int | None) -> None:
+        """Codex's estimate of the context that a compaction left."""
+        last = self.log.compactions[-1] if self.log.compactions else None
+        if last is not None and last.at == len(self.log.events) and last.tokens_after is None:
+            self.log.compactions[-1] = msgspec.structs.replace(last, tokens_after=tokens)
+
+    def _usage(self, usage: dict[str, Any], where: Where, response_id: str) -> None:
+        prompt = fields.tokens(usage, "input_tokens")
+        if not prompt:
+            self.notes.skip("usage without input tokens")
+            return
+        self.usage_seen = True
+        self.facts.call(prompt)
+        counts: dict[str, Any] = {
+            "prompt_tokens": prompt,
+            "cached_tokens": fields.tokens(usage, "cached_input_tokens"),
+            "cache_write_tokens": fields.tokens(usage, "cache_write_input_tokens"),
+            "output_tokens": fields.tokens(usage, "output_tokens"),
+            "line": where.line,
+            "source_id": response_id,
+        }
+        if self.open is not None and not self.open.claimed:
+            self.open.claimed = "after"
+            self.log.calls[self.open.call] = msgspec.structs.replace(self.log.calls[self.open.call], **counts)
+            return
+        pending = ModelCall(at=len(self.log.events), model=self.model, timestamp=where.at, **counts)
+        self._settle()
+        self.pending = pending
+
+    # -- what was taken out of the context
+
+    def _compacted(self, payload: dict[str, Any], where: Where) -> None:
+        self.facts.compaction()
+        summary = fields.text(payload, "message")
+        history = payload.get("replacement_history")
+        summariser = self._take_summariser(summary)
+        if isinstance(history, list):
+            messages = tuple(event for item in fields.objects(history) if (event := _replacing(item)) is not None)
+            base, inserted = self.index.rebase(messages)
+        else:
+            base, inserted = self._old_base(summary)
+        readable = bool(summary.strip()) and not any(map(_is_sealed, inserted))
+        self.log.compactions.append(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind="summary" if readable else "opaque",
+                base=base,
+                messages=inserted,
+                summariser=summariser,
+                line=where.line,
+                timestamp=where.at,
+                note="" if readable else "The summary is encrypted or not in the file.",
+            )
+        )
+
+    def _take_summariser(self, summary: str) -> ModelCall | None:
+        """The call that wrote the summary; what it added leaves the log. Usage without a response is that call's."""
+        pending, response = self.pending, self.open
+        self.pending = self.open = None
+        length = len(self.log.events)
+        if pending is not None:
+            return msgspec.structs.replace(pending, at=length)
+        if response is None or response.index != length - 1 or not self._is_summary(response, summary):
+            return None
+        call = self.log.calls.pop(response.call)
+        self.log.events.pop()
+        if self.log.events and _opening(self.log.events[-1].parts).startswith(COMPACTION_PROMPT):
+            self.log.events.pop()
+        self.index.forget(len(self.log.events))
+        return msgspec.structs.replace(call, at=len(self.log.events), response=None)
+
+    def _is_summary(self, response: _Open, summary: str) -> bool:
+        parts = self.log.events[response.index].parts
+        text = "\n".join(part.text for part in parts if isinstance(part, TextPart)).strip()
+        spoken = all(isinstance(part, TextPart | ReasoningPart) for part in parts)
+        return response.for_compaction or (spoken and bool(text) and text in summary)
+
+    def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
+        """Opening context, last user messages and summary, as versions without a replacement history built it."""
+        events = self.log.events
+        first = next((index for index, event in enumerate(events) if event.starts_turn()), len(events))
+        kept: list[int | None] = [index for index in range(first) if events[index].meta]
+        room = KEPT_USER_TOKENS * BYTES_PER_TOKEN
+        users: list[int | None] = []
+        for index in range(len(events) - 1, first - 1, -1):
+            if events[index].starts_turn():
+                room -= sum(utf8_bytes(part_text(part)) for part in events[index].parts)
+                if room < 0:
+                    break
+                users.append(index)
+        message = Event(role=Role.USER, parts=(TextPart(summary),), meta=True)
+        return view_of([*kept, *reversed(users), *([None] if summary else [])]), (message,) if summary else ()
+
+    def _rolled_back(self, turns: int) -> None:
+        """The user took back some turns: they are in no later request."""
+        events, floor = self.log.events, self.log.compactions[-1].at if self.log.compactions else 0
+        starts = [index for index in range(floor, len(events)) if events[index].starts_turn()]
+        if not turns or not starts:
+            return
+        self._settle()
+        cut = starts[-min(turns, len(starts))]
+        gone = [call for call in self.log.calls if call.at >= cut]
+        self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in gone]
+        del self.log.calls[len(self.log.calls) - len(gone) :]
+        del events[cut:]
+        self.index.forget(cut)
+        self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(gone)} calls count apart.")
+
+    # -- the end
+
+    def recording(self) -> Recording:
+        self._settle()
+        if not self.meta and not self.log.events and not self.log.calls:
+            raise DamagedRecording("the rollout holds no item that can be read")
+        system = fields.text(fields.mapping(self.meta, "base_instructions"), "text")
+        forked = fields.text(self.meta, "forked_from_id")
+        notes = ["The schemas of the tools are not in the file."]
+        notes += [] if system else ["The system prompt is not in the file."]
+        notes += [f"Forked from session {forked}: the parent's history stands at the head."] if forked else []
+        window = Sourced(self.window, NumberSource.RECORDER, "model_context_window in the file, the usable part of it")
+        session = self.log.session(
+            system=(TextPart(system),) if system else None,
+            source_id=fields.text(self.meta, "id"),
+            title=self.title,
+            agent="Codex CLI",
+            model=self.model,
+            window=window if self.window else None,
+            notes=tuple(notes),
+        )
+        return Recording("codex", (session,), self.facts.facts(), self.notes)
+
+
+def _is_own(parts: tuple[Part, ...]) -> bool:
+    """Did Codex write this user message itself?"""
+    texts = [part.text.lstrip() for part in parts if isinstance(part, TextPart)]
+    return bool(texts) and all(text.startswith(OWN_OPENINGS) for text in texts)
+
+
+def _is_sealed(event: Event) -> bool:
+    return any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in event.parts)
+
+
+def _opening(parts: tuple[Part, ...]) -> str:
+    return next((part.text.lstrip() for part in parts if isinstance(part, TextPart)), "")
+
+
+def _replacing(item: dict[str, Any]) -> Event | None:
+    """One item of a replacement history as the message it is."""
+    kind, role = fields.text(item, "type"), fields.text(item, "role")
+    parts: tuple[Part, ...]
+    if kind == "message":
+        parts = responses_items.message_parts(item)
+        meta = role != "assistant" and (role != "user" or _is_own(parts))
+        speaker = {"assistant": Role.MODEL, "user": Role.USER}.get(role, Role.SYSTEM)
+        return Event(role=speaker, parts=parts, source_id=fields.text(item, "id"), meta=meta)
+    if responses_items.is_compaction(kind):
+        return Event(role=Role.USER, parts=(responses_items.sealed_part(item),), meta=True)
+    if kind in responses_items.CALLS:
+        return Event(role=Role.MODEL, parts=(responses_items.call_part(item, kind),))
+    if responses_items.is_output(kind):
+        return Event(role=Role.USER, parts=responses_items.result_parts(item))
+    if kind == "reasoning":
+        return Event(role=Role.MODEL, parts=(responses_items.reasoning_part(item),))
+    return None
+
+
+FORMAT = CodexFormat()

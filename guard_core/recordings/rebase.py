@@ -1,0 +1,64 @@
+"""The history that a recording says replaced the conversation, told as spans of the log and inserted messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from guard_core.events import Event
+from guard_core.recordings.requests import message_key
+from guard_core.views import Inserted, Segment, Span, View
+
+
+class LogIndex:
+    """Where each message of a log stands, by content; reads `events` as they are when asked."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+        self._places: dict[bytes, list[int]] = {}
+        self._known = 0
+
+    def rebase(self, history: Sequence[Event], start: int = 0) -> tuple[View, tuple[Event, ...]]:
+        """The view that a replacing history is, and its messages that are not in the log (from `start` on).
+
+        Equal messages of the log are taken from the end, each once; a history may order them anew.
+        """
+        self._learn()
+        found: list[int | None] = []
+        free: dict[bytes, list[int]] = {}
+        for message in reversed(history):
+            key = message_key(message)
+            if key not in free:
+                places = self._places.get(key, []) if message.parts else []
+                free[key] = places[bisect_left(places, start) :]
+            found.append(free[key].pop() if free[key] else None)
+        found.reverse()
+        inserted = tuple(message for message, place in zip(history, found, strict=True) if place is None)
+        return view_of(found), inserted
+
+    def forget(self, start: int) -> None:
+        """The log was cut at `start`: what stood behind is another's now."""
+        self._known = min(self._known, start)
+        for places in self._places.values():
+            del places[bisect_left(places, start) :]
+
+    def _learn(self) -> None:
+        for index in range(self._known, len(self._events)):
+            self._places.setdefault(message_key(self._events[index]), []).append(index)
+        self._known = len(self._events)
+
+
+def view_of(places: Sequence[int | None]) -> View:
+    """Log indexes in their order (None: the next inserted message) as the fewest segments."""
+    segments: list[Segment] = []
+    inserted = 0
+    for place in places:
+        last = segments[-1] if segments else None
+        if place is None:
+            segments.append(Inserted(inserted))
+            inserted += 1
+        elif isinstance(last, Span) and last.stop == place:
+            segments[-1] = Span(last.start, place + 1)
+        else:
+            segments.append(Span(place, place + 1))
+    return tuple(segments)
