@@ -1,0 +1,91 @@
+"""Tokenizer counts work offline, say so when they cannot, and survive hostile text."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from guard_core.errors import TokenizerUnavailable, UnknownName
+from guard_core.tokens import tokenizer
+from tests.builders import image, model, user
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """The vocabulary folder, copied so that a test may damage it."""
+    for file in ("encodings.json", "cl100k_base.tiktoken"):
+        (tmp_path / file).write_bytes((tokenizer.VOCABULARIES / file).read_bytes())
+    monkeypatch.setattr(tokenizer, "VOCABULARIES", tmp_path)
+    tokenizer.load.cache_clear()
+    yield tmp_path
+    tokenizer.load.cache_clear()
+
+
+@pytest.mark.parametrize("encoding", tokenizer.ENCODINGS)
+def test_it_counts_words_and_nothing(encoding):
+    assert tokenizer.count(["hello world", "", "tiktoken is great!"], encoding) == [2, 0, 6]
+
+
+def test_special_tokens_in_a_text_are_ordinary_characters():
+    assert tokenizer.count(["<|endoftext|>"])[0] > 1
+
+
+def test_lone_surrogates_and_nul_are_counted():
+    assert tokenizer.count(["a\ud800b\x00c"])[0] > 0
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, " " * 1_000_000, "漢字かな" * 250_000, "-" * 1_000_000], ids=len)
+def test_endless_runs_take_no_time(text):
+    begun = time.perf_counter()
+    assert tokenizer.count([text])[0] > 0
+    assert time.perf_counter() - begun < 5
+
+
+def test_pieces_are_the_text_again_and_change_little():
+    text = "word " * 900 + "x" * 5_001 + "\n" * 4_100 + "end"
+    assert "".join(tokenizer.pieces(text)) == text
+    assert max(map(len, tokenizer.pieces("y" * 9_999))) == tokenizer.LONGEST_RUN
+    assert tokenizer.count(["a" * 8_000]) == [1_000]
+
+
+def test_a_text_is_counted_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(tokenizer, "pieces", lambda text: seen.append(text) or iter([text]))
+    assert tokenizer.count(["same", "other", "same"]) == [1, 1, 1]
+    assert seen == ["same", "other"]
+
+
+def test_events_are_counted_part_by_part():
+    events = (user("hello world"), model("hello", reasoning="hello world"), image(5_000))
+    assert np.array_equal(tokenizer.count_events(events), [2, 3, 0])
+
+
+def test_an_unknown_encoding_lists_the_known_ones():
+    with pytest.raises(UnknownName, match="o200k_base, cl100k_base"):
+        tokenizer.count(["a"], "p50k_base")
+
+
+def test_a_missing_vocabulary_is_named(copied):
+    with pytest.raises(TokenizerUnavailable, match=r"o200k_base\.tiktoken is missing"):
+        tokenizer.count(["a"], "o200k_base")
+
+
+def test_a_damaged_vocabulary_is_refused(copied):
+    path = copied / "cl100k_base.tiktoken"
+    path.write_bytes(path.read_bytes().replace(b"IQ== 0\n", b"IQ== 1\n", 1))
+    with pytest.raises(TokenizerUnavailable, match="checksum"):
+        tokenizer.count(["a"], "cl100k_base")
+
+
+def test_the_package_tiktoken_is_loaded_only_when_counting():
+    code = "import sys, guard_core.tokens.tokenizer; print('tiktoken' in sys.modules)"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout == "False\n"
+
+
+def test_nothing_is_fetched(monkeypatch):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("the network was asked"))
+    tokenizer.load.cache_clear()
+    assert tokenizer.count(["a"]) == [1]
