@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.recordings import aider, atif, codex, copilot_cli, inspect_log, mini_swe_agent, swe_agent
+from guard_core.recordings import aider, atif, claude_code, codex, copilot_cli, inspect_log, mini_swe_agent, openhands, swe_agent
 from guard_core.recordings.base import RecordingFormat
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
@@ -12,6 +12,8 @@ FORMATS: list[RecordingFormat] = [
     mini_swe_agent.FORMAT,
     swe_agent.FORMAT,
     copilot_cli.FORMAT,
+    openhands.FORMAT,
     codex.FORMAT,
+    claude_code.FORMAT,
     aider.FORMAT,
 ]
