@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import LimitExceeded
-from guard_core.events import Event, MediaPart, Part, Role, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Facts
 from guard_core.recordings.limits import Limits
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
@@ -150,25 +150,3 @@ def _call_of(result: ToolResultPart, open_calls: dict[str, ToolCallPart]) -> Too
     if result.call_id:
         return open_calls.get(result.call_id)
     return next((call for call in open_calls.values() if not result.name or call.name == result.name), None)
-
-
-def media_from_base64(data: Any, mime: Any = "", **fields: Any) -> MediaPart:
-    """A media part sized from its base64 text, which is neither decoded nor kept."""
-    text = data if isinstance(data, str) else ""
-    padding = text[-2:].count("=")
-    return MediaPart(mime=mime if isinstance(mime, str) else "", size=max(len(text) * 3 // 4 - padding, 0), **fields)
-
-
-def strings(*values: Any) -> str:
-    """The first of the values that is text and not empty, else an empty text."""
-    return next((value for value in values if isinstance(value, str) and value), "")
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """The value where it is an object, else an empty one: what is nested in a record may be anything."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: Any) -> list[Any]:
-    """The value where it is an array, else an empty one."""
-    return value if isinstance(value, list) else []

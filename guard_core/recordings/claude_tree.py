@@ -1,0 +1,71 @@
+"""Which lines of a Claude Code transcript are the conversation as it stands: the path from the last leaf up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One line of the tree. `parent` is the logical parent where the line itself has none (at a compaction)."""
+
+    line: int
+    uuid: str
+    parent: str
+    kind: str  # user, assistant, boundary, or another line kind
+    sidechain: bool
+    rooted: bool  # the line says what its parent is, if only that it has none
+
+
+def main_path(nodes: Sequence[Node], links: dict[str, set[int]], bridges: dict[int, set[str]]) -> list[Node]:
+    """The nodes on the path, in the order of the file.
+
+    `links` are lines that stand or fall together: those of one API message and the results of its tool calls (parallel
+    calls fork the tree without being a branch). `bridges` are boundaries by line, with the uuids that they preserved:
+    there the chain runs on through the preserved messages.
+    """
+    chosen = _walk(nodes)
+    for lines in links.values():
+        if lines & chosen:
+            chosen |= lines
+    last = max(chosen, default=0)
+    by_uuid = {node.uuid: node.line for node in nodes if node.uuid}
+    for line, preserved in bridges.items():
+        if line < last and any(by_uuid.get(uuid) in chosen for uuid in preserved):
+            chosen.add(line)
+    chosen |= _summaries(nodes, chosen)
+    return [node for node in nodes if node.line in chosen]
+
+
+def _walk(nodes: Sequence[Node]) -> set[int]:
+    """From the last message upwards. Where a parent is not in the file, the line before goes on: a line was lost."""
+    place = {node.uuid: index for index, node in reversed(list(enumerate(nodes))) if node.uuid}
+    index = _last_leaf(nodes)
+    chosen: set[int] = set()
+    while index >= 0:
+        node = nodes[index]
+        if node.line in chosen:
+            break
+        chosen.add(node.line)
+        found = place.get(node.parent, -1) if node.parent else -1
+        if found >= 0 and found != index and nodes[found].line not in chosen:
+            index = found
+        elif node.parent or node.kind == "boundary" or not node.rooted:
+            index -= 1
+        else:
+            break
+    return chosen
+
+
+def _last_leaf(nodes: Sequence[Node]) -> int:
+    for index in range(len(nodes) - 1, -1, -1):
+        if nodes[index].kind in {"user", "assistant", "boundary"}:
+            return index
+    return -1
+
+
+def _summaries(nodes: Sequence[Node], chosen: set[int]) -> set[int]:
+    """User lines that hang directly on a chosen boundary: its summary."""
+    boundaries = {node.uuid for node in nodes if node.kind == "boundary" and node.line in chosen}
+    return {node.line for node in nodes if node.kind == "user" and node.parent in boundaries}
