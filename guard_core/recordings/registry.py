@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from guard_core.recordings import aider, atif, claude_code, codex, copilot_cli, inspect_log, mini_swe_agent, openhands, swe_agent
+from guard_core.recordings import (
+    aider,
+    atif,
+    claude_code,
+    codex,
+    copilot_cli,
+    inspect_log,
+    mini_swe_agent,
+    openhands,
+    pi,
+    swe_agent,
+)
 from guard_core.recordings.base import RecordingFormat
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
@@ -14,6 +25,7 @@ FORMATS: list[RecordingFormat] = [
     copilot_cli.FORMAT,
     openhands.FORMAT,
     codex.FORMAT,
+    pi.FORMAT,
     claude_code.FORMAT,
     aider.FORMAT,
 ]

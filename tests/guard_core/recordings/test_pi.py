@@ -1,0 +1,147 @@
+"""Sessions of pi."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.events import ToolResultPart
+from guard_core.recordings.pi import FORMAT
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+TIME = "2026-03-01T10:00:00.000Z"
+HEADER = {"type": "session", "version": 3, "id": "s1", "timestamp": TIME, "cwd": "/repo"}
+
+
+def entry(entry_id: str, parent: str | None, kind: str = "message", **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "id": entry_id, "parentId": parent, "timestamp": TIME, **fields}
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def assistant(text: str, prompt: int = 100, *calls: str, reason: str = "stop") -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    blocks += [{"type": "toolCall", "id": call, "name": "bash", "arguments": {"command": "ls"}} for call in calls]
+    usage = {"input": prompt // 2, "cacheRead": prompt - prompt // 2, "cacheWrite": 0, "output": 7}
+    return {"role": "assistant", "content": blocks, "usage": usage, "model": "m", "stopReason": reason}
+
+
+def result(call: str, text: str = "a.txt") -> dict[str, Any]:
+    content = [{"type": "text", "text": text}]
+    return {"role": "toolResult", "toolCallId": call, "toolName": "bash", "content": content, "isError": False}
+
+
+def chain(*messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """Entries e0, e1, ... each the child of the one before."""
+    return [entry(f"e{i}", f"e{i - 1}" if i else None, message=message) for i, message in enumerate(messages)]
+
+
+TALK = chain(user("List files"), assistant("I look", 100, "c1"), result("c1"), assistant("Done", 140), user("More"))
+
+
+def session_of(*entries: dict[str, Any], header: dict[str, Any] = HEADER):
+    return read_as(FORMAT, lines(header, *entries)).sessions[0]
+
+
+def test_prompt_tokens_are_input_and_cache_together():
+    session = session_of(*TALK)
+    assert [(call.at, call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(1, 100, 50), (3, 140, 70)]
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert session.system is None
+
+
+def test_only_the_path_to_the_last_entry_is_in_the_log():
+    branch = [entry("b0", "e1", message=result("c1", "b.txt")), entry("b1", "b0", message=assistant("Other", 120))]
+    recording = read_as(FORMAT, lines(HEADER, *TALK, *branch))
+    session = recording.sessions[0]
+    assert texts(session) == ["List files", "I look", "", "Other"]
+    assert [call.prompt_tokens for call in session.side_calls] == [140]
+    assert recording.facts.model_calls == 3
+
+
+def test_an_aborted_answer_without_usage_is_no_call():
+    aborted = assistant("", 0, reason="aborted")
+    session = session_of(*chain(user("Go"), aborted, user("Go on"), assistant("Yes", 60)))
+    assert [call.prompt_tokens for call in session.calls] == [60]
+    assert texts(session) == ["Go", "Go on", "Yes"]
+
+
+def test_a_compaction_keeps_the_entries_from_the_first_kept_on():
+    cut = entry("k", "e4", "compaction", summary="Files were listed", firstKeptEntryId="e3", tokensBefore=150)
+    session = session_of(*TALK, cut, entry("e5", "k", message=assistant("Yes", 80)))
+    found = session.compactions[0]
+    assert (found.at, found.kind, found.tokens_before) == (5, "summary+tail", 150)
+    assert kept(found.base) == [3, 4]
+    assert "Files were listed" in found.messages[0].parts[0].text
+    assert not any("Files were listed" in text for text in texts(session))
+
+
+def test_version_one_counts_its_first_kept_entry_over_all_entries():
+    flat = [{"type": "message", "timestamp": TIME, "message": item["message"]} for item in TALK]
+    model = {"type": "model_change", "timestamp": TIME, "modelId": "m"}
+    cut = {"type": "compaction", "timestamp": TIME, "summary": "S", "firstKeptEntryIndex": 5, "tokensBefore": 9}
+    session = session_of(flat[0], model, *flat[1:], cut, header={"type": "session", "id": "s", "cwd": "/r"})
+    assert kept(session.compactions[0].base) == [3, 4]
+
+
+def test_a_summary_without_a_tail_is_all_that_stays():
+    session = session_of(*TALK, entry("k", "e4", "compaction", summary="S", firstKeptEntryId="gone"))
+    assert session.compactions[0].kind == "summary"
+    assert kept(session.compactions[0].base) == []
+
+
+def test_what_pi_adds_is_sent_but_begins_no_turn():
+    shell = {"role": "bashExecution", "command": "make", "output": "ok"}
+    hidden = {**shell, "excludeFromContext": True}
+    entries = chain(user("Go"), shell, hidden)
+    branch = entry("b", "e2", "branch_summary", summary="Tried tabs")
+    custom = entry("c", "b", "custom_message", content="Reminder")
+    session = session_of(*entries, branch, custom)
+    assert [event.starts_turn() for event in session.events] == [True, False, False, False]
+    assert "make" in texts(session)[1]
+    assert "Tried tabs" in texts(session)[2]
+
+
+def test_unknown_kinds_keep_the_chain_whole():
+    novel = entry("n", "e4", "mood", value="bright")
+    recording = read_as(FORMAT, lines(HEADER, *TALK, novel, entry("e5", "n", message=assistant("Yes", 80))))
+    assert len(recording.sessions[0].events) == 6
+    assert recording.notes.skipped["mood"] == 1
+
+
+def test_a_circle_of_parents_ends():
+    session = session_of(entry("a", "b", message=user("A")), entry("b", "a", message=user("B")))
+    assert texts(session) == ["A", "B"]
+
+
+def test_a_line_before_the_header_and_a_damaged_one_are_passed_over():
+    recording = read_as(FORMAT, lines({"title": "x"}, HEADER) + b"{broken\n" + lines(*TALK))
+    assert recording.facts.messages == 5
+    assert recording.notes.problem_count == 1
+
+
+def test_it_does_not_take_other_json_lines():
+    assert not recognises(FORMAT, lines({"type": "session_meta", "payload": {}}, {"type": "event_msg", "payload": {}}))
+    assert not recognises(FORMAT, lines({"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user"}}))
+
+
+def test_wrong_types_anywhere_are_survived():
+    cut = entry("k", "e4", "compaction", summary="S", firstKeptEntryId="e3", firstKeptEntryIndex=2, tokensBefore=9)
+    records = [HEADER, *TALK, cut]
+    for index, record in enumerate(records):
+        rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "pi")
