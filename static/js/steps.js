@@ -1,0 +1,78 @@
+// The stepper: keeps the step list, the strip and the swapped panes in step with each other.
+const panes = document.querySelector("[data-stepper]");
+const pane = document.querySelector("[data-list-pane]");
+const ROW = 28;
+const AHEAD = 12;
+let loading = false;
+
+const list = () => document.getElementById("steps");
+const row = (step) => list()?.querySelector(`[data-step="${CSS.escape(String(step))}"]`);
+
+function stepUrl(step) {
+  const url = new URL(panes.dataset.stepsUrl, location.href);
+  url.searchParams.set("at", step);
+  return url.pathname + url.search;
+}
+
+async function load(from) {
+  if (loading) return;
+  loading = true;
+  const { url } = list().dataset;
+  const target = new URL(url, location.href);
+  target.searchParams.set("from", Math.max(0, from));
+  target.searchParams.set("at", document.getElementById("step").dataset.at);
+  try {
+    await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" });
+  } finally {
+    loading = false;
+  }
+}
+
+// Rows that come into view but are not loaded are asked for, so that a list of any length scrolls.
+function scrolled() {
+  const { from, to, count } = list().dataset;
+  const first = Math.floor(pane.scrollTop / ROW);
+  const last = Math.ceil((pane.scrollTop + pane.clientHeight) / ROW);
+  const missing = first < Number(from) || (last > Number(to) && Number(to) < Number(count));
+  if (missing) load(first - AHEAD);
+}
+
+async function show(step, { focus } = {}) {
+  for (const old of list().querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
+  const top = step * ROW;
+  if (top < pane.scrollTop + ROW || top > pane.scrollTop + pane.clientHeight - 3 * ROW) {
+    pane.scrollTop = Math.max(0, top - pane.clientHeight / 2);
+  }
+  if (!row(step)) await load(step - AHEAD * 2);
+  const shown = row(step);
+  shown?.setAttribute("aria-current", "step");
+  if (focus) shown?.focus({ preventScroll: true });
+}
+
+function say() {
+  const { at, count } = document.getElementById("step").dataset;
+  document.getElementById("announce").textContent = `step ${at} of ${count}`;
+  return Number(at);
+}
+
+if (pane) {
+  let timer;
+  pane.addEventListener("scroll", () => {
+    clearTimeout(timer);
+    timer = setTimeout(scrolled, 60);
+  });
+  show(Number(document.getElementById("step").dataset.at));
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.id !== "step" && !event.detail.elt?.matches?.("#step")) return;
+    const step = say();
+    show(step, { focus: document.activeElement?.closest?.("#steps") != null });
+    document.dispatchEvent(new CustomEvent("step:shown", { detail: { step } }));
+  });
+
+  document.addEventListener("step:choose", (event) => {
+    event.preventDefault();
+    const url = stepUrl(event.detail.step);
+    htmx.ajax("GET", url, { source: panes, target: "#step", swap: "outerHTML show:none" }).then(() => history.pushState({ htmx: true }, "", url));
+  });
+}

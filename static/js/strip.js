@@ -1,0 +1,22 @@
+// The overview strip: a click goes to the step under the pointer; the cursor follows the step that is shown.
+const strip = document.querySelector("[data-strip]");
+const count = Number(strip?.dataset.count ?? 0);
+
+strip?.addEventListener("click", (event) => {
+  if (!count || event.ctrlKey || event.metaKey || event.detail === 0) return;
+  event.preventDefault();
+  const box = strip.getBoundingClientRect();
+  const step = Math.min(count - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * count)));
+  const chosen = new CustomEvent("step:choose", { bubbles: true, cancelable: true, detail: { step } });
+  if (!strip.dispatchEvent(chosen)) return;
+  const url = new URL(strip.dataset.url, location.href);
+  url.searchParams.set("at", step);
+  location.assign(url);
+});
+
+document.addEventListener("step:shown", (event) => {
+  const cursor = strip?.querySelector("[data-cursor]");
+  if (!cursor) return;
+  cursor.hidden = false;
+  cursor.style.left = `${(100 * (event.detail.step + 0.5)) / count}%`;
+});

@@ -1,0 +1,30 @@
+"""The overview strip."""
+
+import numpy as np
+
+from inspector.presenters.strip import strip
+from tests.inspector.figures.test_context_timeline import made
+
+
+def test_it_is_a_handful_of_short_paths_for_any_length():
+    shown = strip(made(50_000))
+    assert sum(len(value) for value in shown.values() if isinstance(value, str)) < 25_000
+
+
+def test_the_cursor_stands_in_the_middle_of_its_step():
+    assert strip(made(40), at=0)["cursor"] == "1.250"
+    assert strip(made(40))["cursor"] is None
+
+
+def test_every_compaction_has_its_line():
+    assert strip(made(40))["compactions"] == "M512.5 0V56"
+
+
+def test_a_session_without_calls_has_no_strip():
+    assert strip(made(0, replayed=False)) == {"empty": True}
+
+
+def test_where_nothing_was_recorded_the_estimate_stands_in():
+    data = made(10, replayed=False)
+    data.recorded[:] = np.nan
+    assert strip(data)["line"].count("L") == 9
