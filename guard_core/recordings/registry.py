@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guard_core.recordings import (
+    adk,
     aider,
     atif,
     claude_code,
@@ -18,6 +19,7 @@ from guard_core.recordings.base import RecordingFormat
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [
+    adk.FORMAT,
     inspect_log.FORMAT,
     atif.FORMAT,
     mini_swe_agent.FORMAT,

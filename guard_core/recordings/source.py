@@ -81,8 +81,7 @@ class Source:
         self._path = path
         self._temporary: list[Path] = []
         self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
-        self._json: Any = None
-        self._json_read = False
+        self._json: dict[bool, Any] = {}  # by allow_nan
         self._heads: list[Line] | None = None
         self._shape: Shape | None = None
 
@@ -187,10 +186,13 @@ class Source:
 
     def json(self, *, allow_nan: bool = False) -> Any:
         """The whole as one JSON value, read once. Raises DamagedRecording with line and column, or LimitExceeded."""
-        if not self._json_read:
-            self._json = self.parse(self._whole(), allow_nan=allow_nan)
-            self._json_read = True
-        return self._json
+        if allow_nan not in self._json:
+            raw = self._whole()
+            value = self.parse(raw, allow_nan=allow_nan)
+            self._json[allow_nan] = value
+            if b"NaN" not in raw and b"Infinity" not in raw:
+                self._json[not allow_nan] = value
+        return self._json[allow_nan]
 
     def parse(self, raw: bytes, *, allow_nan: bool = False, what: str = "") -> Any:
         """One JSON value of a part of the recording (a zip member, a database column, an embedded text).
