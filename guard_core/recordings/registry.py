@@ -10,8 +10,11 @@ from guard_core.recordings import (
     codex,
     copilot_cli,
     inspect_log,
+    langchain,
     mini_swe_agent,
+    openai_chat,
     openhands,
+    otlp,
     pi,
     swe_agent,
 )
@@ -26,8 +29,11 @@ FORMATS: list[RecordingFormat] = [
     swe_agent.FORMAT,
     copilot_cli.FORMAT,
     openhands.FORMAT,
+    otlp.FORMAT,
+    langchain.FORMAT,
     codex.FORMAT,
     pi.FORMAT,
     claude_code.FORMAT,
+    openai_chat.FORMAT,
     aider.FORMAT,
 ]
