@@ -1,0 +1,283 @@
+"""OpenAI Chat Completions: a bare array of messages, a wrapped one (`messages`, `tools`, `model`), or request logs.
+
+A log has `{request, response}` (or a proxy's `messages`, `response`, `usage`) per line or in an array. Each request
+repeats the history, so the conversation is rebuilt from the requests, and the usage of a call stands where its messages
+end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one before
+tells that the history was compacted or edited in between: an inferred compaction. Calls that share no history are
+contexts of their own, or side calls. `arguments` may be no valid JSON (kept as text); ids may be empty or come again
+(results are then paired by order); `content` may be null, text or parts. System messages at the head are the system
+prompt. A bare array has no tokens: its calls are the assistant messages.
+Source: https://platform.openai.com/docs/api-reference/chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings import chat, fields
+from guard_core.recordings.base import Recording
+from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.requests import Request, Thread, threads_of
+from guard_core.recordings.source import Shape, Source
+from guard_core.sessions import ModelCall, Session
+
+JSON = dict[str, Any]
+NAME = "openai-chat"
+_HEADS = 20  # messages looked at to recognise a chat
+
+
+class OpenAIChatFormat:
+    """Chat messages and logs of chat requests."""
+
+    name = NAME
+    label = "OpenAI chat messages"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.LINES:
+            heads = [line.obj for line in source.head_lines()]
+            return sum(map(_is_record, heads)) * 2 > len(heads)
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        if isinstance(value, list):
+            heads = [item for item in value[:_HEADS] if isinstance(item, dict)]
+            return bool(heads) and sum(map(_is_record, heads)) * 2 > len(value[:_HEADS])
+        return isinstance(value, dict) and not is_message(value) and _is_record(value)
+
+    def read(self, source: Source) -> Recording:
+        reader = _Reader(source)
+        for line, record in _records(source):
+            with source.tolerate(line):
+                reader.record(line, record)
+        return reader.recording()
+
+
+def is_message(value: Any) -> bool:
+    """Is it one chat message?"""
+    if not isinstance(value, dict) or fields.text(value, "role").lower() not in chat.ROLES:
+        return False
+    return any(key in value for key in ("content", "tool_calls", "function_call"))
+
+
+def _is_record(value: JSON) -> bool:
+    return is_message(value) or any(map(is_message, _messages(value)[:_HEADS]))
+
+
+def _request(record: JSON) -> JSON:
+    """The request of a log record: under `request` or `body`, itself perhaps JSON text, or the record itself."""
+    for key in ("request", "body", "kwargs"):
+        inner = fields.decoded(record.get(key))
+        if isinstance(inner, dict):
+            body = fields.decoded(inner.get("body"))
+            found = body if isinstance(body, dict) and "messages" in body else inner
+            if "messages" in found:
+                return found
+    return record
+
+
+def _messages(record: JSON) -> list[Any]:
+    return fields.items(_request(record), "messages")
+
+
+def _response(record: JSON) -> JSON:
+    """The response of a log record; of a stream, its pieces joined where they give usage."""
+    found = fields.decoded(record.get("response"))
+    if isinstance(found, list):
+        return next((piece for piece in reversed(found) if fields.mapping(piece, "usage")), {})
+    if not isinstance(found, dict):
+        return {}
+    body = fields.decoded(found.get("body"))
+    return body if isinstance(body, dict) else found
+
+
+def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+    """Every record with its line: the lines, the items of an array, or the one object."""
+    if source.shape is Shape.LINES:
+        yield from ((line.number, line.obj) for line in source.lines())
+        return
+    value = source.json()
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            yield None, item
+        else:
+            source.notes.skip("item that is no object")
+
+
+class _Reader:
+    """Messages, wrapped messages or request logs of one file, record by record.
+
+    A message that many requests repeat is made into an event once.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.facts = FactCounter(NAME)
+        self._known: dict[bytes, Event | None] = {}
+        self._messages: list[Event] = []
+        self._requests: list[Request] = []
+        self._heads: list[int] = []  # system messages at the head of each request
+        self._answered = False
+
+    def record(self, line: int | None, record: JSON) -> None:
+        if is_message(record):
+            self._messages.extend(self._events([record], line))
+        elif _messages(record):
+            self._requests.append(self._request(line, record))
+        else:
+            self.source.notes.skip("record without messages")
+
+    def recording(self) -> Recording:
+        if self._messages:
+            system, messages = chat.split_system(self._messages)
+            self._heads.append(len(self._messages) - len(messages))
+            self._requests.append(Request(tuple(messages), ModelCall(at=0), system=system))
+        if not self._requests:
+            raise DamagedRecording("no message can be read")
+        log = self._answered or (len(self._requests) > 1 and _is_one_history(self._requests))
+        self.facts.message(max(self._heads) if log else sum(self._heads))
+        sessions = self._threads() if log else [self._conversation(request) for request in self._requests]
+        if len(sessions) > self.source.limits.sessions:
+            raise LimitExceeded(f"{len(sessions)} sessions in one file (limit {self.source.limits.sessions})")
+        return Recording(NAME, tuple(sessions), self.facts.facts(), self.source.notes)
+
+    def _events(self, messages: Iterable[Any], line: int | None) -> list[Event]:
+        return [event for message in messages if (event := self._event(message, line)) is not None]
+
+    def _event(self, message: Any, line: int | None) -> Event | None:
+        if not isinstance(message, dict):
+            self.source.notes.skip("message that is no object")
+            return None
+        key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
+        if key not in self._known:
+            self._known[key] = chat.chat_event(message, line=line)
+        event = self._known[key]
+        if event is None:
+            self.source.notes.skip("message of an unknown role")
+        return event
+
+    def _request(self, line: int | None, record: JSON) -> Request:
+        body, response = _request(record), _response(record)
+        usage = _usage_of(fields.mapping(response, "usage") or fields.mapping(record, "usage"))
+        if usage:
+            self.facts.call(usage["prompt_tokens"])
+        self._answered |= bool(usage or response)
+        events = self._events(fields.items(body, "messages"), line)
+        system, messages = chat.split_system(events)
+        self._heads.append(len(events) - len(messages))
+        choice = next(fields.objects(response.get("choices")), {})
+        call = ModelCall(
+            at=0,
+            model=fields.text(response, "model") or fields.text(body, "model"),
+            timestamp=_time(record, response),
+            line=line,
+            source_id=fields.text(response, "id") or fields.text(record, "id"),
+            **usage,
+        )
+        tools = chat.tool_definitions(body.get("tools", body.get("functions")))
+        answer = self._event(choice["message"], line) if isinstance(choice.get("message"), dict) else None
+        return Request(tuple(messages), call, answer, system=system, tools=tools)
+
+    def _conversation(self, request: Request) -> Session:
+        """One conversation of messages alone: its calls are its assistant messages."""
+        self._count(request.messages)
+        log = SessionBuilder(NAME, self.source.limits)
+        for event in unique_ids(request.messages):
+            if event.role is Role.MODEL:
+                log.answer(event.parts, call={"line": event.line}, line=event.line, source_id=event.source_id)
+            else:
+                log.event(event.role, event.parts, line=event.line, source_id=event.source_id)
+        return log.session(
+            system=request.system,
+            tools=request.tools,
+            model=request.call.model,
+            source_id=request.call.source_id,
+            notes=_missing(request.system, request.tools),
+        )
+
+    def _threads(self) -> list[Session]:
+        threads = threads_of(self._requests)
+        for thread in threads:
+            self._count(thread.events)
+            for compaction in thread.compactions:
+                self.facts.compaction()
+                self._count(compaction.messages)
+        return [self._session(thread, number) for number, thread in enumerate(threads)]
+
+    def _session(self, thread: Thread, number: int) -> Session:
+        thread.events[:] = unique_ids(thread.events)
+        title = f"context {number + 1}" if number else ""
+        return thread.session(NAME, self.source.limits, title=title, notes=_missing(thread.system, thread.tools))
+
+    def _count(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.facts.message()
+            for part in event.parts:
+                if isinstance(part, ToolCallPart):
+                    self.facts.tool_call(part.id)
+                elif isinstance(part, ToolResultPart):
+                    self.facts.tool_result(part.call_id, chat.result_chars(event))
+
+
+def _missing(system: tuple[Part, ...] | None, tools: Any) -> tuple[str, ...]:
+    notes = [] if system is not None else ["There is no system message in the file."]
+    return (*notes, *([] if tools is not None else ["The schemas of the tools are not in the file."]))
+
+
+def _usage_of(usage: JSON) -> JSON:
+    """Counts of a usage object as fields of ModelCall; empty where it says nothing."""
+    prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens")
+    if prompt is None:
+        return {}
+    details = fields.mapping(usage, "prompt_tokens_details") or fields.mapping(usage, "input_tokens_details")
+    return {
+        "prompt_tokens": prompt,
+        "cached_tokens": fields.tokens(details, "cached_tokens"),
+        "output_tokens": fields.first_tokens(usage, "completion_tokens", "output_tokens"),
+    }
+
+
+def _time(record: JSON, response: JSON) -> float | None:
+    for key in ("timestamp", "startTime", "start_time", "time", "created_at"):
+        if (found := fields.timestamp(record, key)) is not None:
+            return found
+    return fields.timestamp(response, "created")
+
+
+def _is_one_history(requests: list[Request]) -> bool:
+    """Do most requests begin as the one before did: one history growing, not separate conversations?"""
+    openings = [[id(event) for event in request.messages[:2]] for request in requests]
+    return sum(one == other for one, other in pairwise(openings)) * 2 > len(openings)
+
+
+def unique_ids(events: Iterable[Event]) -> list[Event]:
+    """Events in which no two calls have one id; a result belongs to the oldest open call of its id."""
+    seen: dict[str, int] = {}
+    waiting: dict[str, list[str]] = {}
+    found: list[Event] = []
+    for event in events:
+        if not any(isinstance(part, ToolCallPart | ToolResultPart) for part in event.parts):
+            found.append(event)
+            continue
+        found.append(replace(event, parts=tuple(_renamed(part, seen, waiting) for part in event.parts)))
+    return found
+
+
+def _renamed(part: Part, seen: dict[str, int], waiting: dict[str, list[str]]) -> Part:
+    if isinstance(part, ToolCallPart) and part.id:
+        count = seen[part.id] = seen.get(part.id, 0) + 1
+        new = part.id if count == 1 else f"{part.id}#{count}"
+        waiting.setdefault(part.id, []).append(new)
+        return replace(part, id=new)
+    if isinstance(part, ToolResultPart) and waiting.get(part.call_id):
+        return replace(part, call_id=waiting[part.call_id].pop(0))
+    return part
+
+
+FORMAT = OpenAIChatFormat()

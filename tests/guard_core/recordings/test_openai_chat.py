@@ -1,0 +1,162 @@
+"""Chat messages and logs of chat requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.openai_chat import FORMAT
+from guard_core.sessions import Evidence
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+USER = {"role": "user", "content": "List the files"}
+TOOLS = [{"type": "function", "function": {"name": "ls", "description": "List", "parameters": {"type": "object"}}}]
+
+
+def call(call_id: str = "c1", arguments: str = '{"path": "."}') -> dict[str, Any]:
+    function = {"name": "ls", "arguments": arguments}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+    }
+
+
+def result(text: Any = "a.txt", call_id: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def logged(messages: list[dict[str, Any]], reply: dict[str, Any], prompt: int) -> dict[str, Any]:
+    usage = {"prompt_tokens": prompt, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
+    response = {"id": f"r{prompt}", "choices": [{"message": reply}], "usage": usage, "created": 1_770_000_000}
+    return {"request": {"model": "m", "messages": messages, "tools": TOOLS}, "response": response}
+
+
+TALK = [SYSTEM, USER, call(), result(), answer("There is a.txt")]
+
+
+def test_a_bare_array_is_a_session_whose_calls_have_no_tokens():
+    recording = read_as(FORMAT, TALK)
+    session = recording.sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.tools is None
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, None), (3, 3, None)]
+    assert recording.facts.messages == 5
+    assert recording.facts.model_calls == 0
+
+
+def test_wrapped_messages_bring_their_tools_and_model():
+    session = read_as(FORMAT, {"messages": TALK, "tools": TOOLS, "model": "m"}).sessions[0]
+    assert session.model == "m"
+    assert session.tools is not None
+    assert session.tools[0].name == "ls"
+
+
+def test_a_log_of_growing_requests_is_one_session_with_usage_where_its_messages_end():
+    log = [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)]
+    recording = read_as(FORMAT, lines(*log))
+    session = recording.sessions[0]
+    assert [(step.at, step.prompt_tokens, step.cached_tokens) for step in session.calls] == [(1, 100, 50), (3, 140, 70)]
+    assert len(session.events) == 4
+    assert (recording.facts.messages, recording.facts.compactions) == (5, 0)
+    assert session.compactions == ()
+
+
+def test_a_request_that_does_not_extend_the_history_is_an_inferred_compaction():
+    more = [{"role": "user", "content": "And now?"}, answer("Nothing new")]
+    long = [*TALK, *more, {"role": "user", "content": "Delete a.txt"}]
+    short = [SYSTEM, USER, {"role": "user", "content": "[summary] one file was found"}, *long[-2:]]
+    log = [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140), logged(long, answer("Deleted"), 300)]
+    following = [*short, answer("Ok"), {"role": "user", "content": "Thanks"}]
+    recording = read_as(FORMAT, lines(*log, logged(short, answer("Ok"), 90), logged(following, answer("Bye"), 99)))
+    session = recording.sessions[0]
+    assert recording.facts.compactions == 1
+    assert session.compactions[0].evidence is Evidence.INFERRED
+    assert 0 in kept(session.compactions[0].base)
+    assert not any("[summary]" in text for text in texts(session))
+
+
+def test_arguments_that_are_no_json_are_kept_as_text():
+    session = read_as(FORMAT, [USER, call(arguments='{"path": ')]).sessions[0]
+    assert session.events[1].parts[0].arguments == '{"path": '
+
+
+def test_empty_ids_are_paired_by_order():
+    session = read_as(FORMAT, [USER, call(""), result("one", ""), call(""), result("two", "")]).sessions[0]
+    calls = [part.id for event in session.events for part in event.parts if isinstance(part, ToolCallPart)]
+    results = [part.call_id for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert calls == results
+    assert len(set(calls)) == 2
+
+
+def test_ids_that_come_again_are_told_apart():
+    session = read_as(FORMAT, [USER, call("c"), result("one", "c"), call("c"), result("two", "c")]).sessions[0]
+    found = [part.call_id for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert found == ["c", "c#2"]
+
+
+def test_content_may_be_parts_and_reasoning_stands_before_it():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]}
+    session = read_as(FORMAT, [asked, {**answer("A cat"), "reasoning_content": "Whiskers"}]).sessions[0]
+    assert session.events[0].parts == (TextPart("What is this?"), MediaPart("image/png", 3))
+    assert session.events[1].parts[0] == ReasoningPart("Whiskers")
+
+
+def test_system_messages_inside_the_conversation_stay_in_the_log():
+    session = read_as(FORMAT, [SYSTEM, USER, {"role": "developer", "content": "Now in French"}]).sessions[0]
+    assert [event.role for event in session.events] == [Role.USER, Role.SYSTEM]
+
+
+def test_lines_of_separate_conversations_are_separate_sessions():
+    other = [SYSTEM, {"role": "user", "content": "Write a poem"}, answer("Roses")]
+    recording = read_as(FORMAT, lines({"messages": TALK}, {"messages": other}))
+    assert [len(session.events) for session in recording.sessions] == [4, 2]
+    assert recording.facts.messages == 8
+
+
+def test_lines_of_single_messages_are_one_session():
+    assert len(read_as(FORMAT, lines(*TALK)).sessions[0].events) == 4
+
+
+def test_a_proxy_log_may_hold_its_request_and_response_as_text():
+    entry = logged(TALK[:2], TALK[2], 100)
+    record = {"request": json.dumps(entry["request"]), "response": json.dumps(entry["response"])}
+    assert read_as(FORMAT, lines(record, record)).sessions[0].calls[0].prompt_tokens == 100
+
+
+def test_a_failed_request_is_a_call_without_an_answer():
+    failed = {"request": {"messages": TALK[:2]}, "response": {"error": {"message": "too long"}}}
+    session = read_as(FORMAT, lines(failed, logged(TALK[:2], TALK[2], 100))).sessions[0]
+    assert [(step.response, step.prompt_tokens) for step in session.calls] == [(None, None), (1, 100)]
+
+
+def test_it_does_not_take_other_json():
+    assert not recognises(FORMAT, [{"from": "human", "value": "Hi"}])
+    assert not recognises(FORMAT, [{"type": "function_call", "call_id": "a"}])
+    assert not recognises(FORMAT, {"role": "user"})
+
+
+def test_wrong_types_anywhere_are_survived():
+    entry = logged(TALK[:4], TALK[4], 140)
+    check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
+    check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled({"messages": TALK, "tools": TOOLS})])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "openai-chat")
