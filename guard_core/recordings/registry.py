@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guard_core.recordings import (
     adk,
+    adk_sqlite,
     aider,
     atif,
     claude_code,
@@ -22,6 +23,7 @@ from guard_core.recordings.base import RecordingFormat
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [
+    adk_sqlite.FORMAT,
     adk.FORMAT,
     inspect_log.FORMAT,
     atif.FORMAT,
