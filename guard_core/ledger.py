@@ -63,7 +63,8 @@ STEP_COLUMNS = (
 USER, MODEL, SYSTEM = 1, 2, 4
 HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
-LEDGER_VERSION = 1  # of the stored bytes; raise it when a column is added or changes its meaning
+IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
+LEDGER_VERSION = 2  # of the stored bytes; raise it when a column is added or changes its meaning
 _SCALARS = (
     "system_tokens",
     "system_metadata_tokens",
@@ -82,6 +83,9 @@ class Base(msgspec.Struct, frozen=True):
     at: int
     view: View
     costs: dict[str, tuple[int, ...]]
+    kind: str = ""  # as RecordedCompaction has it
+    tokens_before: int = -1  # the recorder's own figures, -1: none
+    tokens_after: int = -1
 
 
 class _StoredLedger(msgspec.Struct, frozen=True):
@@ -130,6 +134,20 @@ class Ledger:
             self._prefixes[name] = prefix_sums(self.events[name])
         return self._prefixes[name]
 
+    def prefix_of(self, names: tuple[str, ...]) -> Ints:
+        """Prefix sums of the sum of some columns."""
+        key = "+".join(names)
+        if key not in self._prefixes:
+            self._prefixes[key] = prefix_sums(np.sum([self.events[name] for name in names], axis=0))
+        return self._prefixes[key]
+
+    def cut(self, index: int) -> int:
+        """The largest index up to this one at which the log can be cut without parting a tool call from its result."""
+        if "cut" not in self._prefixes:
+            allowed = np.where(self.events["flags"] & IN_PAIR, 0, np.arange(self.event_count))
+            self._prefixes["cut"] = np.append(np.maximum.accumulate(allowed), self.event_count).astype(np.int64)
+        return int(self._prefixes["cut"][index])
+
     def price(self, view: View, name: str, *, epoch: int = -1) -> int:
         """The cost of a view in one additive column. `epoch` says whose inserted messages the view means."""
         return sum(self._segment_cost(segment, name, epoch) for segment in view)
@@ -164,8 +182,10 @@ class Ledger:
     def of(cls, session: Session) -> Ledger:
         """Count a session once."""
         system_text, system_inline, system_metadata = parts_costs(session.system or ())
+        events = _columns([event_columns(event) for event in session.events], EVENT_COLUMNS)
+        events["flags"] |= np.where(inside_pairs(session.events), IN_PAIR, 0)
         return cls(
-            events=_columns([event_columns(event) for event in session.events], EVENT_COLUMNS),
+            events=events,
             steps=_step_columns(session),
             bases=tuple(_base(item) for item in session.compactions),
             system_tokens=system_text + system_inline,
@@ -198,6 +218,32 @@ def prefix_sums(column: Ints) -> Ints:
     sums = np.zeros(len(column) + 1, dtype=np.int64)
     np.cumsum(column, out=sums[1:])
     return sums
+
+
+def inside_pairs(events: tuple[Event, ...]) -> NDArray[np.bool_]:
+    """For every event: is there a tool call before it whose result stands at it or after it.
+
+    Results are matched by id; where ids are missing, to the oldest open call of the same name, else to the oldest.
+    """
+    depth = np.zeros(len(events) + 1, dtype=np.int64)
+    open_calls: dict[tuple[str, str], list[int]] = {}
+    for index, event in enumerate(events):
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                open_calls.setdefault(("id", part.id) if part.id else ("name", part.name), []).append(index)
+            elif isinstance(part, ToolResultPart):
+                start = _take_call(open_calls, part)
+                if start is not None:
+                    depth[start + 1] += 1
+                    depth[index + 1] -= 1
+    return np.asarray(np.cumsum(depth[:-1]) > 0)
+
+
+def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:
+    for key in (("id", result.call_id), ("name", result.name)):
+        if open_calls.get(key):
+            return open_calls[key].pop(0)
+    return None
 
 
 def event_columns(event: Event) -> dict[str, int]:
@@ -272,7 +318,8 @@ def _columns(rows: list[dict[str, int]], names: tuple[str, ...]) -> dict[str, In
 def _base(compaction: RecordedCompaction) -> Base:
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
-    return Base(at=compaction.at, view=compaction.base, costs=costs)
+    figures = [-1 if tokens is None else tokens for tokens in (compaction.tokens_before, compaction.tokens_after)]
+    return Base(compaction.at, compaction.base, costs, compaction.kind, *figures)
 
 
 def _step_columns(session: Session) -> dict[str, Ints]:

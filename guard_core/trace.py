@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.views import View
+from guard_core.views import Span, View
 
 # Every column has one entry per step (model call). Ints are -1 where there is no value.
 TRACE_COLUMNS: dict[str, str] = {
@@ -35,10 +35,21 @@ TRACE_COLUMNS: dict[str, str] = {
     "watermark": "events of the log that the summary stands for, after the step",
     "summary_bytes": "UTF-8 bytes of the stored summary, after the step",
     "overflow": "1: the request sent was larger than the window",
+    "real_as_of": "step at which real_loaded was measured, -1: none",
+    "held": "index into HELD_REASONS: why a policy that wanted to compact did not, or did in vain",
 }
 FLOAT_COLUMNS = frozenset({"correction_raw", "correction"})
 CORRECTION_SOURCES = ("none", "ratio", "default", "default_with_real")
 PROMPT_SOURCES = ("none", "provider", "modelled", "assumed")
+HELD_REASONS = (
+    "",
+    "nothing to compact",
+    "the summariser failed",
+    "the request is still over the threshold after the last pass",
+    "a compaction cannot get below the threshold: what it cannot shrink is over it already",
+    "nothing can fit the window: what a compaction cannot shrink is over it already",
+)
+NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
 
 
 class Term(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -83,6 +94,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_before: int
     tokens_after: int
     previous_summary_bytes: int = 0
+    carried: View = ()  # later steps send this,
+    kept_from: int = 0  # then the events from here on
     cut: tuple[int, int, int] | None = None  # event index raw, aligned, anchored
     notes: tuple[str, ...] = ()
 
@@ -102,6 +115,16 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.columns["fired"])
+
+    def view(self, step: int, at: int) -> View:
+        """What was sent at a step whose request was built over `at` log events."""
+        past = [record for record in self.compactions if record.step <= step]
+        if not past:
+            return (Span(0, at),) if at else ()
+        if past[-1].step == step:
+            return past[-1].after
+        kept: View = (Span(past[-1].kept_from, at),) if past[-1].kept_from < at else ()
+        return (*past[-1].carried, *kept)
 
     def digest(self) -> str:
         """SHA-256 over policy, settings, engine version, window, columns and compaction records."""

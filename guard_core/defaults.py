@@ -1,0 +1,44 @@
+"""Every number of the domain, each with its source.
+
+Where sources disagree the number belongs to a profile of ContextGuard: `tail` (commit 5bdd637), `early` (dc1ea47, the
+one the design documents describe), `current` (113391a), `fixed` (current with its defects mended).
+"""
+
+from __future__ import annotations
+
+BYTES_PER_TOKEN = 4  # ContextGuard's len/4, for every provider
+
+LARGE_WINDOW = 200_000  # tokens from which the buffer is fixed; `early` needs more than that, `current` at least that
+LARGE_BUFFER = 20_000  # tokens
+SMALL_RATIO = 0.20  # share of a smaller window that is its buffer
+
+DEFAULT_FACTOR = (
+    2.5  # correction while no provider count is known: 2.5 in `current`, 2.0 in `early`, 1.5 in document 001
+)
+EARLY_DEFAULT_FACTOR = 2.0
+FACTOR_FLOOR = 1.0  # document 000 part 3: the correction never shrinks the heuristic
+FACTOR_CAP = 5.0  # document 000 part 3: one odd turn must not distort the following ones
+
+MAX_PASSES = 3  # `current` and sliding; `early` makes exactly one threshold pass
+EARLY_MAX_PASSES = 1
+SUMMARISER_SHARE = 0.80  # of the window: what the summariser may be given
+OUTPUT_SHARE = 0.50  # of the buffer: how long a summary may be, in tokens
+WORDS_PER_TOKEN = 0.75  # to tell the summariser its limit in words
+FALLBACK_EXCERPT = 200  # bytes per text part in the mechanical summary
+RECENT_RATIO = 0.20  # `tail` only: share of the window that stays verbatim
+
+MAX_TURNS = 20  # sliding window: messages since the watermark
+KEEP_PERCENT = 30  # sliding window: share of max_turns that stays verbatim
+MIN_KEEP = 3
+
+EM_DASH = "—"  # in the summary's end marker until commit 716cdce
+HYPHEN = "-"
+
+WINDOW = 128_000  # ContextGuard's registry for an unknown model
+MAX_OUTPUT_TOKENS = 4_096  # the same
+
+# Size models of summaries: share of the summary's budget that a summary fills. Assumed; no source measures it.
+SUMMARY_SHARES = {"low": 0.10, "nominal": 0.30, "high": 1.00}
+SUMMARY_BYTES = 120  # the summary of ContextGuard's own simulator
+
+SIMULATED_REPLY = 120  # bytes of filler in the simulator's model text

@@ -1,0 +1,262 @@
+"""ContextGuard's threshold strategy: everything is summarised once the calibrated estimate reaches the threshold.
+
+Source of the rules: specification of ContextGuard, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
+from guard_core.policies.contextguard.contents import Costs, truncate
+from guard_core.policies.contextguard.explain import explain_threshold
+from guard_core.policies.contextguard.guard import Guard, Head, constant, loaded, reported
+from guard_core.policies.contextguard.memory import Memory
+from guard_core.summaries.wrapper import summary_message
+from guard_core.tokens.calibration import Estimate, estimate, estimate_run
+from guard_core.trace import (
+    FLOOR_OVER_THRESHOLD,
+    FLOOR_OVER_WINDOW,
+    NOTHING_TO_COMPACT,
+    STILL_OVER,
+    CompactionRecord,
+    Pass,
+    Term,
+    Trace,
+)
+from guard_core.views import Span, View, content_count
+
+NEVER = 2**62  # a trigger that no count reaches
+
+
+class _Turned(NamedTuple):
+    """The outcome of all passes."""
+
+    view: View
+    memory: Memory
+    passes: tuple[Pass, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Threshold(Guard):
+    """The strategy `threshold` in the profiles `early`, `current` and `fixed`."""
+
+    name: str = field(default="contextguard", init=False)
+
+    def decide(self, check: Check, state: Memory) -> Decision:
+        if not check.at:
+            return self.nothing(check, state)
+        view = self.injected(check, state)
+        costs = Costs.of(check.ledger, self.settings)
+        heuristic = costs.request(view)
+        found = estimate(heuristic, state.real_tokens, state.last_heuristic, self.settings.factors)
+        threshold = self.settings.limits(check.window).threshold
+        trigger, held = self._trigger(costs, state, check.window, threshold, found.factor)
+        numbers = _numbers(found, threshold)
+        kept = self._kept_from(check, state)
+        if found.tokens < trigger or not kept:
+            wanted = found.tokens >= threshold
+            return self.passes(check, state, view, **numbers, held=(held or NOTHING_TO_COMPACT) if wanted else 0)
+        turned = self._compact(check, state, view, found, kept)
+        record = _record(check, state, view, heuristic, turned, found.tokens, threshold, kept)
+        evidence = Evidence(
+            contents_built=check.at,
+            contents_decided=content_count(view),
+            contents_sent=content_count(turned.view),
+            heuristic_built=costs.built(check.at),
+            heuristic_decided=heuristic,
+            heuristic_sent=turned.tokens,
+            **loaded(state),
+            **numbers,
+            fired=1,
+            held=STILL_OVER if self._measure(turned.tokens, found) >= threshold else 0,
+            watermark=turned.memory.watermark,
+            summary_bytes=turned.memory.summary_bytes,
+        )
+        return Decision(turned.view, turned.memory, evidence, record)
+
+    def _kept_from(self, check: Check, state: Memory) -> int:
+        """Events from here on stay: none, except where a call still waits for its result. 0: nothing can go."""
+        if not self.settings.mend_pairs:
+            return check.at
+        cut = check.ledger.cut(check.at)
+        return cut if cut > (state.watermark if state.summary_bytes else 0) else 0
+
+    def _trigger(self, costs: Costs, state: Memory, window: int, threshold: int, factor: float) -> tuple[int, int]:
+        """The count that fires, and why it is not the threshold (only where the loop is mended)."""
+        if not self.settings.mend_loop or not state.summary_bytes:
+            return threshold, 0
+        floor = int(self._floor(costs, state) * factor)
+        if floor >= window:
+            return NEVER, FLOOR_OVER_WINDOW
+        return (window, FLOOR_OVER_THRESHOLD) if floor >= threshold else (threshold, 0)
+
+    def _floor(self, costs: Costs, state: Memory) -> int:
+        """What a compaction cannot shrink: system prompt, tools and a summary as long as the last one."""
+        return costs.request((summary_message(state.summary, self.settings.marker_dash),))
+
+    def _measure(self, heuristic: int, found: Estimate) -> int:
+        """The count by which a pass is judged: raw tokens in the original, calibrated ones where mended."""
+        return int(heuristic * found.factor) if self.settings.mend_retry else heuristic
+
+    def _compact(self, check: Check, memory: Memory, view: View, found: Estimate, kept: int) -> _Turned:
+        costs = Costs.of(check.ledger, self.settings)
+        limits = self.settings.limits(check.window)
+        tail: View = (Span(kept, check.at),) if kept < check.at else ()
+        passes: list[Pass] = []
+        contents = self._old(view, kept)
+        for _ in range(self.settings.max_passes):
+            given, given_tokens, dropped = truncate(contents, costs, int(check.window * self.settings.summariser_share))
+            request = self.asked(check, memory, given, given_tokens)
+            summary, how = self.summarise(check, request, on_error=True)
+            memory = self._remember(check, memory, summary.bytes, summary.text, found.tokens, kept)
+            wrapped = summary_message(summary, self.settings.marker_dash)
+            before, contents = contents, (wrapped, self.continues(check))
+            tokens = costs.request((*contents, *tail))
+            passes.append(
+                Pass(
+                    contents_in=content_count(before) + content_count(tail),
+                    tokens_in=costs.request((*before, *tail)),
+                    summariser_contents=content_count(given),
+                    summariser_tokens=given_tokens,
+                    summary_bytes=summary.bytes,
+                    contents_after=content_count((*contents, *tail)),
+                    tokens_after=tokens,
+                    failed=how == "failed",
+                    fallback=bool(how),
+                    empty=how == "empty",
+                    dropped_before_summariser=dropped,
+                    summariser_view=given,
+                )
+            )
+            if self._measure(tokens, found) < limits.threshold:
+                break
+        memory = msgspec.structs.replace(memory, last_heuristic=tokens)
+        return _Turned((*contents, *tail), memory, tuple(passes), tokens)
+
+    def _old(self, view: View, kept: int) -> View:
+        """The contents that are summarised: all of them up to the log's event `kept`."""
+        last = view[-1]
+        if not isinstance(last, Span) or last.stop <= kept:
+            return view
+        return (*view[:-1], Span(last.start, kept)) if last.start < kept else view[:-1]
+
+    def _remember(self, check: Check, memory: Memory, size: int, text: str | None, decided: int, kept: int) -> Memory:
+        """Summary, watermark and diagnostics are stored at every pass, and the calibration is reset."""
+        named = self.settings.name_request
+        return Memory(
+            summary_bytes=size,
+            summary_text=text,
+            watermark=kept,
+            summarized_at=decided,
+            calls=memory.calls + 1,
+            request_event=check.user_event,
+            request_bytes=check.request_bytes if named else 0,
+            request_text=check.request if named else None,
+        )
+
+    # Quiet runs
+
+    def scan(self, run: Run, start: int, stop: int, state: Memory) -> Quiet | None:
+        at = run.ledger.steps["at"]
+        if not at[start]:
+            return None
+        stop = self.turn_end(run, start, stop, state)
+        head, columns = self.quiet_columns(run, start, stop, state)
+        heuristics = columns["heuristic_sent"]
+        counts = reported(run, start, stop, head, heuristics, state)
+        last = np.append(state.last_heuristic, heuristics[:-1])
+        found = estimate_run(heuristics, counts.real[:-1], last, self.settings.factors)
+        threshold = self.settings.limits(run.window).threshold
+        trigger, held = self._triggers(run, state, threshold, found.factor)
+        fires = found.tokens >= trigger
+        first = int(np.argmax(fires))
+        ended = bool(fires[first])
+        size = stop - start
+        columns |= {
+            "real_loaded": counts.real[:-1],
+            "last_heuristic_loaded": last,
+            "real_as_of": counts.as_of[:-1],
+            "correction_raw": found.raw,
+            "correction": found.factor,
+            "correction_source": found.source,
+            "calibrated": found.calibrated,
+            "decision_tokens": found.tokens,
+            "threshold": constant(size, threshold),
+            "held": np.where(found.tokens >= threshold, held, 0),
+            "watermark": constant(size, state.watermark),
+            "summary_bytes": constant(size, state.summary_bytes),
+        }
+        return self.quiet(first if ended else size, columns, counts, state, ended=ended)
+
+    def _triggers(
+        self, run: Run, state: Memory, threshold: int, factor: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64] | int, NDArray[np.int64] | int]:
+        """`_trigger` for a run of steps."""
+        if not self.settings.mend_loop or not state.summary_bytes:
+            return threshold, 0
+        floor = (self._floor(Costs.of(run.ledger, self.settings), state) * factor).astype(np.int64)
+        over, full = floor >= threshold, floor >= run.window
+        trigger = np.where(full, NEVER, np.where(over, run.window, threshold))
+        held = np.where(full, FLOOR_OVER_WINDOW, np.where(over, FLOOR_OVER_THRESHOLD, 0))
+        return trigger, held
+
+    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        found = estimate_run(
+            trace["heuristic_decided"], trace["real_loaded"], trace["last_heuristic_loaded"], self.settings.factors
+        )
+        threshold = self.settings.limits(run.window).threshold
+        return {
+            "correction_raw": found.raw,
+            "correction": found.factor,
+            "correction_source": found.source,
+            "calibrated": found.calibrated,
+            "decision_tokens": found.tokens,
+            "threshold": constant(len(found.tokens), threshold),
+            "fired": (found.tokens >= threshold).astype(np.int64),
+        }
+
+    def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
+        return explain_threshold(self.settings, trace, step)
+
+
+def _numbers(found: Estimate, threshold: int) -> dict[str, Any]:
+    return {
+        "correction_raw": found.raw,
+        "correction": found.factor,
+        "correction_source": found.source,
+        "calibrated": found.calibrated,
+        "decision_tokens": found.tokens,
+        "threshold": threshold,
+    }
+
+
+def _record(
+    check: Check, before: Memory, view: View, heuristic: int, turned: _Turned, tokens: int, threshold: int, kept: int
+) -> CompactionRecord:
+    head = Head(turned.view[:1], kept)
+    notes = tuple(
+        f"pass {number}: the summariser {'failed' if item.failed else 'gave no text'}, the mechanical summary stands in"
+        for number, item in enumerate(turned.passes, 1)
+        if item.fallback
+    )
+    return CompactionRecord(
+        step=check.step,
+        reason=f"{tokens:,} tokens >= threshold {threshold:,}",
+        passes=turned.passes,
+        before=view,
+        after=turned.view,
+        tokens_before=heuristic,
+        tokens_after=turned.tokens,
+        previous_summary_bytes=before.summary_bytes,
+        carried=head.view if turned.memory.summary_bytes else (),
+        kept_from=head.kept_from if turned.memory.summary_bytes else 0,
+        notes=notes,
+    )

@@ -1,0 +1,82 @@
+"""The context window: how large its buffer is, where the threshold lies, how long a summary may be.
+
+Source of the rules: specification of ContextGuard, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guard_core import defaults
+from guard_core.errors import SettingError
+
+
+@dataclass(frozen=True)
+class BufferRule:
+    """How a window's buffer is found. `buffer` is "auto", a number of tokens, or a share of the window ("15%")."""
+
+    buffer: str = "auto"
+    large_window: int = defaults.LARGE_WINDOW
+    large_inclusive: bool = True
+    large_buffer: int = defaults.LARGE_BUFFER
+    small_ratio: float = defaults.SMALL_RATIO
+
+    def of(self, window: int) -> int:
+        """The buffer of a window, both in tokens."""
+        if self.buffer.endswith("%"):
+            return int(window * (float(self.buffer[:-1]) / 100))
+        if self.buffer != "auto":
+            return int(self.buffer)
+        return self.large_buffer if self.is_large(window) else int(window * self.small_ratio)
+
+    def is_large(self, window: int) -> bool:
+        """Does the fixed buffer apply: `early` says above 200,000 tokens, `current` from 200,000 on."""
+        return window >= self.large_window if self.large_inclusive else window > self.large_window
+
+    def words(self, window: int) -> str:
+        """The rule that gave the buffer, for a decision card."""
+        if self.buffer.endswith("%"):
+            return f"{self.buffer} of the window"
+        if self.buffer != "auto":
+            return "set by hand"
+        sign = ">=" if self.large_inclusive else ">"
+        if self.is_large(window):
+            return f"fixed for windows {sign} {self.large_window:,}"
+        return f"{self.small_ratio:.0%} of the window, which is not {sign} {self.large_window:,}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What follows from a window: all in tokens, `words` in words."""
+
+    window: int
+    buffer: int
+    threshold: int
+    output_tokens: int
+    words: int
+
+
+def limits(
+    window: int,
+    rule: BufferRule,
+    output_share: float = defaults.OUTPUT_SHARE,
+    words_per_token: float = defaults.WORDS_PER_TOKEN,
+) -> Limits:
+    """Buffer, threshold and the summary's limits of a window."""
+    buffer = rule.of(window)
+    output = int(buffer * output_share)
+    return Limits(window, buffer, window - buffer, output, int(output * words_per_token))
+
+
+def parse_buffer(text: str) -> str:
+    """A buffer as typed ("auto", "20000", "20_000", "15%") in its plain form. Raises SettingError."""
+    plain = text.strip().replace("_", "").replace(",", "")
+    if plain == "auto" or (plain.isascii() and plain.isdigit() and len(plain) < 16):
+        return plain
+    try:
+        share = float(plain.removesuffix("%"))
+    except ValueError:
+        share = -1.0
+    if plain.endswith("%") and 0 <= share <= 100:
+        return plain
+    raise SettingError(f"buffer is auto, a number of tokens or a share of the window such as 15%, not {text[:40]!r}")
