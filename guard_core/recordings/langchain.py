@@ -266,6 +266,7 @@ class _Runs:
         self._tools: list[JSON] = []
         self._parents: dict[str, str] = {}
         self._chain_messages: dict[str, list[Any]] = {}
+        self._known: dict[str, Event] = {}  # by first text: what prompts repeat as text only
         seen: set[str] = set()
         for run, line in runs:
             name = fields.text(run, "id")
@@ -362,13 +363,16 @@ class _Runs:
 
     def _from_prompt(self, prompt: str, before: list[Request]) -> list[Event]:
         """The rendered prompt cut at its speakers; an answer or a result known from a run takes its text's place."""
-        known = {_first_text(request.response): request.response for request in before if request.response}
-        known |= {_first_text(event): event for event in map(_tool_event, self._tools)}
-        known.pop("", None)
+        if not self._known:
+            self._known = {text: event for event in map(_tool_event, self._tools) if (text := _first_text(event))}
+        if before and before[-1].response is not None and (text := _first_text(before[-1].response)):
+            self._known[text] = before[-1].response
         cuts = list(_TURN.finditer(prompt))
         ends = [cut.start() for cut in cuts[1:]] + [len(prompt)]
         texts = [(KINDS[cut[1].lower()], prompt[cut.end() : end]) for cut, end in zip(cuts, ends, strict=True)]
-        return [known.get(text) or Event(role, (TextPart(text),)) for role, text in texts or [(Role.USER, prompt)]]
+        return [
+            self._known.get(text) or Event(role, (TextPart(text),)) for role, text in texts or [(Role.USER, prompt)]
+        ]
 
 
 def _is_pair(value: list[Any]) -> bool:

@@ -10,6 +10,8 @@ from guard_core.recordings import (
     claude_code,
     codex,
     copilot_cli,
+    crush,
+    hermes,
     inspect_log,
     langchain,
     mini_swe_agent,
@@ -25,6 +27,8 @@ from guard_core.recordings.base import RecordingFormat
 FORMATS: list[RecordingFormat] = [
     adk_sqlite.FORMAT,
     adk.FORMAT,
+    hermes.FORMAT,
+    crush.FORMAT,
     inspect_log.FORMAT,
     atif.FORMAT,
     mini_swe_agent.FORMAT,

@@ -1,0 +1,179 @@
+"""Crush and the old Go OpenCode: SQLite databases in the project's folder, one session per session row.
+
+Definition: `internal/db` and `internal/message/content.go` of https://github.com/charmbracelet/crush.
+A message's `parts` are a JSON array of `{type, data}`; the input of a `tool_call` is JSON text. The token counts of a
+session row are overwritten at every step, so only those after the last call are known, and differently by version (the
+prompt may leave cached tokens to the completion, it is 0 after a summary): they are told in a note, and calls carry
+none. `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
+`is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Sessions with
+a `parent_session_id` are sub-agents and titles, sessions of their own. Facts count message rows, ids of calls and
+results, and summaries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings import chat, fields, normalise
+from guard_core.recordings.base import Recording
+from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.fields import JSON
+from guard_core.recordings.source import Source
+from guard_core.recordings.sqlite_source import Database, tables
+from guard_core.sessions import Evidence, RecordedCompaction, Session
+from guard_core.views import Inserted
+
+NOT_SENT = frozenset({"finish"})  # parts that only tell how a message ended
+_MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
+
+
+class CrushFormat:
+    name = "crush"
+    label = "Crush"
+
+    def matches(self, source: Source) -> bool:
+        found = tables(source)
+        return {"parts", "role", "session_id"} <= set(found.get("messages", ())) and "sessions" in found
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(self.name)
+        with Database(source) as database:
+            reader = _Reader(source, database, facts)
+            sessions = reader.sessions()
+            missing = database.wal_sentence()
+        if not sessions:
+            raise DamagedRecording(missing or "the Crush database holds no session with messages")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+
+FORMAT = CrushFormat()
+
+
+class _Reader:
+    def __init__(self, source: Source, database: Database, facts: FactCounter) -> None:
+        self._source = source
+        self._database = database
+        self._facts = facts
+
+    def sessions(self) -> list[Session]:
+        messages: dict[str, list[JSON]] = {}
+        for row in self._database.rows("messages", order=("created_at", "rowid")):
+            messages.setdefault(str(row.get("session_id")), []).append(row)
+        headers = {str(row.get("id")): row for row in self._database.rows("sessions", order=("created_at", "rowid"))}
+        for name in messages:
+            headers.setdefault(name, {"id": name})
+        for name in headers:
+            if name not in messages:
+                self._source.notes.skip("session without messages")
+        return [self._session(row, messages[name]) for name, row in headers.items() if name in messages]
+
+    def _session(self, header: JSON, rows: list[JSON]) -> Session:
+        builder = SessionBuilder("crush", self._source.limits)
+        summary = header.get("summary_message_id")
+        for row in rows:
+            self._facts.message()
+            with self._source.tolerate():
+                event = self._event(row)
+                named = bool(summary) and row.get("id") == summary
+                if event is None:
+                    continue
+                if named or row.get("is_summary_message"):
+                    self._summarised(builder, row, event)
+                else:
+                    _append(builder, row, event)
+        builder.notes.extend(_notes(header, len(rows)))
+        return builder.session(
+            agent="Crush",
+            title=fields.text(header, "title"),
+            source_id=str(header.get("id") or ""),
+            started_at=_time(header.get("created_at")),
+        )
+
+    def _event(self, row: JSON) -> Event | None:
+        role = chat.ROLES.get(fields.text(row, "role"))
+        if role is None:
+            self._source.notes.skip(f"message of role {fields.text(row, 'role')[:40] or 'none'}")
+            return None
+        listed = self._database.json(row.get("parts"), f"the parts of message {str(row.get('id'))[:60]}")
+        parts = tuple(part for item in fields.objects(listed) if (part := self._part(item)) is not None)
+        return Event(role, parts, source_id=str(row.get("id") or ""), timestamp=_time(row.get("created_at")))
+
+    def _part(self, item: JSON) -> Part | None:
+        data = fields.mapping(item, "data")
+        match fields.text(item, "type"):
+            case "text":
+                return TextPart(fields.text(data, "text"))
+            case "reasoning":
+                signature = fields.text(data, "signature") or fields.text(data, "thought_signature")
+                opaque = fields.opaque_size(signature) if signature else 0
+                return ReasoningPart(fields.text(data, "thinking"), opaque_bytes=opaque)
+            case "tool_call":
+                self._facts.tool_call(fields.text(data, "id"))
+                arguments = fields.arguments(data.get("input"))
+                return ToolCallPart(fields.text(data, "name"), arguments, fields.text(data, "id"))
+            case "tool_result":
+                return self._result(data)
+            case "binary":
+                return fields.media(_mime(data), fields.text(data, "Data") or fields.text(data, "data"))
+            case "image_url":
+                return fields.media("", fields.text(data, "url"))
+            case kind if kind in NOT_SENT:
+                return None
+            case kind:
+                return OtherPart(kind or "unknown", data or item)
+
+    def _result(self, data: JSON) -> ToolResultPart:
+        content, call_id = fields.text(data, "content"), fields.text(data, "tool_call_id")
+        self._facts.tool_result(call_id, len(content))
+        return ToolResultPart(fields.text(data, "name"), content, call_id, data.get("is_error") is True)
+
+    def _summarised(self, builder: SessionBuilder, row: JSON, event: Event) -> None:
+        self._facts.compaction()
+        kept = tuple(part for part in event.parts if not isinstance(part, ReasoningPart))
+        message = Event(Role.USER, kept, source_id=event.source_id, timestamp=event.timestamp, meta=True)
+        builder.compactions.append(
+            RecordedCompaction(
+                at=len(builder.events),
+                evidence=Evidence.DECLARED,
+                kind="summary",
+                base=(Inserted(0),),
+                messages=(message,),
+                timestamp=event.timestamp,
+            )
+        )
+
+
+def _append(builder: SessionBuilder, row: JSON, event: Event) -> None:
+    place: dict[str, Any] = {"source_id": event.source_id, "timestamp": event.timestamp}
+    if event.role is Role.MODEL:
+        call = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
+        builder.answer(event.parts, call=call, **place)
+    else:
+        builder.event(event.role, event.parts, **place)
+
+
+def _notes(header: JSON, rows: int) -> list[str]:
+    notes = ["Crush keeps no tokens per call."]
+    prompt, completion = fields.tokens(header, "prompt_tokens"), fields.tokens(header, "completion_tokens")
+    if prompt or completion:
+        notes[0] += (
+            f" After the last one the session row says {prompt or 0} prompt and {completion or 0} completion tokens."
+        )
+    if header.get("parent_session_id"):
+        notes.append(f"A child session of {str(header['parent_session_id'])[:80]}.")
+    counted = fields.tokens(header, "message_count")
+    if counted is not None and counted > rows:
+        notes.append(f"{counted - rows} of {counted} messages are no longer in the database.")
+    return notes
+
+
+def _mime(data: JSON) -> str:
+    return fields.text(data, "MIMEType") or fields.text(data, "mime_type")
+
+
+def _time(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return normalise.timestamp(value)
+    return normalise.seconds(value / 1000 if value >= _MILLISECONDS_FROM else float(value))

@@ -1,0 +1,313 @@
+"""Hermes Agent: `state.db`, the lines of `hermes sessions export`, session files, and ShareGPT trajectories.
+
+Definition: `hermes_state.py` and `trajectory.py` of https://github.com/NousResearch/hermes-agent.
+Tokens are recorded per session only (input, cache read and cache write apart; their sum by `api_call_count` is the
+average, told in a note), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
+them, round a summary "[CONTEXT COMPACTION …": copies are found by time, role and call id, and are told as spans of the
+log (rewritten where their content was shortened), the summary as inserted: declared. Before 0.19 a session ended with
+reason "compression" and a child session went on: both are read as one. Rows that were taken back are left out. An
+export holds active rows only, so that there the summary's wording is all that tells of a compaction: matched, and the
+history before it is lost. ShareGPT trajectories (`conversations` of `from` and `value`) hold calls, results and
+thoughts as `<tool_call>`, `<tool_response>` and `<think>` inside the text; one tool turn may hold several responses,
+and the tools stand in the system text as `<tools>`. Facts count rows as messages, ids of calls and results once, and declared
+compactions only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings import chat, fields
+from guard_core.recordings.base import Recording
+from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.fields import JSON
+from guard_core.recordings.hermes_rows import RowReader, finish, row_event
+from guard_core.recordings.source import Shape, Source
+from guard_core.recordings.sqlite_source import Database, tables
+from guard_core.sessions import Evidence, RecordedCompaction, Session, ToolDefinition
+
+OWN_COLUMNS = frozenset({"tool_calls", "tool_call_id", "session_id", "role", "content"})
+OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start", "platform")
+SPEAKERS = {"system": Role.SYSTEM, "human": Role.USER, "user": Role.USER, "gpt": Role.MODEL, "assistant": Role.MODEL}
+RESULT_SPEAKERS = frozenset({"tool", "function", "observation", "ipython"})
+_TAG = re.compile(r"<(think|tool_call|tool_response|tools)>")
+
+
+class HermesFormat:
+    name = "hermes"
+    label = "Hermes"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.SQLITE:
+            found = tables(source)
+            messages = set(found.get("messages", ()))
+            return messages >= OWN_COLUMNS and "sessions" in found and "parts" not in messages
+        if source.shape is Shape.JSON:
+            value = source.json(allow_nan=True)
+            if isinstance(value, list):
+                return _is_turns(value) or any(_is_trajectory(item) or _is_export(item) for item in value[:10])
+            return _is_trajectory(value) or _is_export(value)
+        heads = [line.obj for line in source.head_lines()]
+        return any(_is_export(item) or _is_trajectory(item) or _is_session_meta(item) for item in heads)
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(self.name)
+        if source.shape is Shape.SQLITE:
+            sessions = _read_database(source, facts)
+        else:
+            sessions = list(_read_objects(source, facts))
+        if not sessions:
+            raise DamagedRecording("this Hermes file holds no session with messages")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+
+FORMAT = HermesFormat()
+
+
+def _is_export(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        return False
+    return "system_prompt" in value and any(key in value for key in OWN_KEYS)
+
+
+def _is_session_meta(value: JSON) -> bool:
+    return value.get("role") == "session_meta" and ("tools" in value or "model" in value)
+
+
+def _is_trajectory(value: Any) -> bool:
+    return isinstance(value, dict) and _is_turns(value.get("conversations"))
+
+
+def _is_turns(value: Any) -> bool:
+    first = next(fields.objects(value), None) if isinstance(value, list) else None
+    return first is not None and isinstance(first.get("from"), str) and "value" in first
+
+
+def _count_row(facts: FactCounter, row: JSON) -> None:
+    event = row_event(row)
+    if event is None:
+        return
+    facts.message()
+    for part in event.parts:
+        if isinstance(part, ToolCallPart):
+            facts.tool_call(part.id)
+        elif isinstance(part, ToolResultPart):
+            facts.tool_result(part.call_id, len(part.content) if isinstance(part.content, str) else 0)
+
+
+def _count_declared(facts: FactCounter, compactions: Iterable[RecordedCompaction]) -> None:
+    for compaction in compactions:
+        if compaction.evidence is Evidence.DECLARED:
+            facts.compaction()
+
+
+# -- the database
+
+
+def _read_database(source: Source, facts: FactCounter) -> list[Session]:
+    messages: dict[str, list[JSON]] = {}
+    with Database(source) as database:
+        headers = {str(row["id"]): row for row in database.rows("sessions", order=("started_at", "rowid"))}
+        for row in database.rows("messages", order=("id", "rowid")):
+            messages.setdefault(str(row.get("session_id")), []).append(row)
+        missing = database.wal_sentence() if not messages else ""
+    if missing:
+        raise DamagedRecording(missing)
+    for name in messages:
+        headers.setdefault(name, {"id": name})
+    for rows in messages.values():
+        for row in rows:
+            _count_row(facts, row)
+    sessions: list[Session] = []
+    for chain in _chains(headers):
+        if any(messages.get(name) for name in chain):
+            sessions.append(_read_chain(source, [headers[name] for name in chain], messages))
+            _count_declared(facts, sessions[-1].compactions)
+        else:
+            source.notes.skip("session without messages")
+    return sessions
+
+
+def _chains(headers: dict[str, JSON]) -> list[list[str]]:
+    """Sessions that go on in one another after a compression, as one chain each."""
+    following: dict[str, str] = {}
+    for name, row in headers.items():
+        parent = str(row.get("parent_session_id") or "")
+        ended = headers.get(parent, {}).get("end_reason")
+        if parent != name and ended == "compression" and parent not in following:
+            following[parent] = name
+    continued = set(following.values())
+    chains: list[list[str]] = []
+    for name in headers:
+        if name in continued:
+            continue
+        chain, seen = [name], {name}
+        while (after := following.get(chain[-1])) is not None and after not in seen:
+            chain.append(after)
+            seen.add(after)
+        chains.append(chain)
+    covered = {name for chain in chains for name in chain}
+    return chains + [[name] for name in headers if name not in covered]  # sessions that are their own ancestors
+
+
+def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON]]) -> Session:
+    reader = RowReader(source.limits, source.notes)
+    for number, row in enumerate(chain):
+        rows = messages.get(str(row.get("id")), [])
+        if number:
+            reader.child(rows)
+        else:
+            reader.rows(rows, declared=any(item.get("compacted") for item in rows))
+    parent = chain[0].get("parent_session_id")
+    notes = [f"A child session of {str(parent)[:80]}."] if parent else []
+    return finish(reader, {**chain[0], **_totals(chain)}, notes)
+
+
+def _totals(chain: list[JSON]) -> JSON:
+    keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count")
+    return {key: sum(fields.tokens(row, key) or 0 for row in chain) for key in keys}
+
+
+# -- JSON
+
+
+def _read_objects(source: Source, facts: FactCounter) -> Iterator[Session]:
+    if source.shape is Shape.JSON:
+        value = source.json(allow_nan=True)
+        if isinstance(value, list) and _is_turns(value):
+            yield from _read_object(source, {"conversations": value}, facts)
+            return
+        for item in fields.objects(value if isinstance(value, list) else [value]):
+            yield from _read_object(source, item, facts)
+        return
+    if any(_is_session_meta(line.obj) for line in source.head_lines(5)):
+        yield from _read_session_lines(source, facts)
+        return
+    for line in source.lines():
+        yield from _read_object(source, line.obj, facts)
+
+
+def _read_object(source: Source, value: JSON, facts: FactCounter) -> Iterator[Session]:
+    if _is_trajectory(value):
+        yield _read_trajectory(source, value, facts)
+    elif isinstance(value.get("messages"), list):
+        rows = list(fields.objects(value["messages"]))
+        yield _read_export(source, value, rows, facts)
+    else:
+        source.notes.skip("object that is no session")
+
+
+def _read_export(source: Source, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:
+    reader = RowReader(source.limits, source.notes)
+    rows = list(rows)
+    for row in rows:
+        _count_row(facts, row)
+    reader.rows(rows, declared=any(row.get("compacted") for row in rows))
+    _count_declared(facts, reader.builder.compactions)
+    return finish(reader, header)
+
+
+def _read_session_lines(source: Source, facts: FactCounter) -> Iterator[Session]:
+    """The older session files: a line about the session, then a line per message."""
+    header: JSON = {}
+    rows: list[JSON] = []
+    for line in source.lines():
+        if _is_session_meta(line.obj):
+            header = line.obj
+        else:
+            rows.append(line.obj)
+    yield _read_export(source, header, rows, facts)
+
+
+# -- ShareGPT
+
+
+def _read_trajectory(source: Source, value: JSON, facts: FactCounter) -> Session:
+    builder = SessionBuilder("hermes", source.limits)
+    system: tuple[Part, ...] | None = None
+    for turn in fields.objects(value.get("conversations")):
+        speaker, text = fields.text(turn, "from").lower(), fields.text(turn, "value")
+        role = SPEAKERS.get(speaker)
+        facts.message()
+        if speaker in RESULT_SPEAKERS:
+            builder.event(Role.USER, _responses(text, facts))
+        elif role is Role.MODEL:
+            builder.answer(_answer(text, facts), call={})
+        elif role is Role.SYSTEM and not builder.events:
+            system = (TextPart(text),)
+        elif role is not None:
+            builder.event(role, (TextPart(text),))
+        else:
+            source.notes.skip(f"turn of {speaker[:40] or 'nobody'}")
+    builder.notes.append("Trajectories hold no tokens.")
+    model, name = fields.text(value, "model"), fields.text(value, "id")
+    return builder.session(
+        system=system,
+        tools=_tools(system),
+        agent="Hermes",
+        model=model,
+        source_id=name,
+        started_at=fields.timestamp(value, "timestamp"),
+    )
+
+
+def _answer(text: str, facts: FactCounter) -> tuple[Part, ...]:
+    """Thoughts, text and calls in the order of the text."""
+    parts: list[Part] = []
+    end = 0
+    for name, body, start, stop in _tagged(text, ("think", "tool_call")):
+        _add_text(parts, text[end:start])
+        end = stop
+        if name == "think":
+            parts.append(ReasoningPart(body))
+        else:
+            facts.tool_call()
+            call = fields.decoded(body)
+            parts.append(chat.tool_call(call) if isinstance(call, dict) else ToolCallPart("", body))
+    _add_text(parts, text[end:])
+    return tuple(parts)
+
+
+def _tagged(text: str, names: tuple[str, ...]) -> Iterator[tuple[str, str, int, int]]:
+    """Name, body and place of each tagged piece. One pass: a tag that is never closed is searched for once only."""
+    unclosed: set[str] = set()
+    position = 0
+    while (found := _TAG.search(text, position)) is not None:
+        name, position = found[1], found.end()
+        if name not in names or name in unclosed:
+            continue
+        stop = text.find(f"</{name}>", position)
+        if stop < 0:
+            unclosed.add(name)
+            continue
+        yield name, text[position:stop].strip(), found.start(), stop + len(name) + 3
+        position = stop + len(name) + 3
+
+
+def _add_text(parts: list[Part], text: str) -> None:
+    if text.strip():
+        parts.append(TextPart(text.strip()))
+
+
+def _responses(text: str, facts: FactCounter) -> tuple[Part, ...]:
+    """The results in one tool turn."""
+    bodies = [body for _, body, _, _ in _tagged(text, ("tool_response",))] or [text]
+    parts: list[Part] = []
+    for body in bodies:
+        found = fields.decoded(body)
+        name = fields.text(found, "name")
+        content = found["content"] if isinstance(found, dict) and "content" in found else body
+        call_id = fields.text(found, "tool_call_id")
+        facts.tool_result(call_id, len(content) if isinstance(content, str) else len(body))
+        parts.append(ToolResultPart(name, content, call_id))
+    return tuple(parts)
+
+
+def _tools(system: tuple[Part, ...] | None) -> tuple[ToolDefinition, ...] | None:
+    first = system[0] if system else None
+    pieces = _tagged(first.text, ("tools",)) if isinstance(first, TextPart) else iter(())
+    return next((tools for _, body, _, _ in pieces if (tools := chat.tool_definitions(fields.decoded(body)))), None)
