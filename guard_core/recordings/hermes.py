@@ -9,8 +9,8 @@ reason "compression" and a child session went on: both are read as one. Rows tha
 export holds active rows only, so that there the summary's wording is all that tells of a compaction: matched, and the
 history before it is lost. ShareGPT trajectories (`conversations` of `from` and `value`) hold calls, results and
 thoughts as `<tool_call>`, `<tool_response>` and `<think>` inside the text; one tool turn may hold several responses,
-and the tools stand in the system text as `<tools>`. Facts count rows as messages, ids of calls and results once, and declared
-compactions only.
+and the tools stand in the system text as `<tools>`. Facts count rows as messages, ids of calls and results once, and
+declared compactions only.
 """
 
 from __future__ import annotations
