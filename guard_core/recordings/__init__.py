@@ -1,7 +1,7 @@
 """Recordings: files of agent sessions, recognised by content and read into sessions and facts.
 
-    recording = read("session.jsonl")
-    recording.format, recording.sessions, recording.facts, recording.notes
+recording = read("session.jsonl")
+recording.format, recording.sessions, recording.facts, recording.notes
 """
 
 from __future__ import annotations

@@ -81,6 +81,7 @@ class Source:
         self._path = path
         self._temporary: list[Path] = []
         self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
+        self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
         self._json: dict[bool, Any] = {}  # by allow_nan
         self._heads: list[Line] | None = None
         self._shape: Shape | None = None

@@ -23,7 +23,7 @@ _INT64 = 2**63
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 # A string that never ends is one token too, so that the scan cannot mistake its content for structure.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
-_TOKEN = re.compile(_STRING + rb'|[{}\[\]]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN', re.DOTALL)
+_TOKEN = re.compile(_STRING + rb"|[{}\[\]]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN", re.DOTALL)
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole surrogate pair stays
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|(\\u0000)|\\.",
