@@ -1,0 +1,59 @@
+# The two commands of the README (`make run`, `make test`) and the three a developer needs beside them.
+# Works with python >= 3.11, git and make; everything else comes from the lock files, checked by hash.
+
+PORT ?= 8000
+DATA_DIR ?= $(CURDIR)/data
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+
+.PHONY: run test lint types lock wheel chromium
+
+run: $(VENV)/.runtime
+	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python manage.py serve
+
+test: $(VENV)/.dev chromium lint types
+	@$(BIN)/python -m tests.plugins.run $(ARGS)
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	@$(BIN)/mypy
+
+# The lock: exact versions for every platform, each with the hashes of its files.
+lock: $(VENV)/.dev
+	@compile="$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --quiet pyproject.toml"; \
+	$$compile -o requirements/runtime.txt && \
+	$$compile --extra postgres --extra redis -o requirements/team.txt && \
+	$$compile --extra postgres --extra redis --group dev -o requirements/dev.txt
+
+wheel: $(VENV)/.dev
+	@$(BIN)/python -m build --wheel --no-isolation
+
+# A stamp is as new as its lock file, so an unchanged lock costs no call of pip.
+$(VENV)/.runtime: requirements/runtime.txt
+	@$(MAKE) --no-print-directory $(BIN)/python
+	@if [ ! $(VENV)/.dev -nt requirements/runtime.txt ] || [ ! $(VENV)/.dev -nt requirements/dev.txt ]; then \
+	echo "Installing what requirements/runtime.txt locks …"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt; fi
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt
+	@$(MAKE) --no-print-directory $(BIN)/python
+	@echo "Installing what requirements/dev.txt locks …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt
+	@touch $@
+
+$(BIN)/python:
+	@if [ -z '$(PYTHON)' ]; then echo "Python 3.11 or newer is needed; install it, or name it: make run PYTHON=/path/to/python3" >&2; exit 1; fi
+	@$(PYTHON) -m venv $(VENV) || { echo "The environment could not be made; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+# The browser tests drive a Chromium that the system provides.
+chromium:
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	echo "Installing Chromium …"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	else echo "The browser tests need Chromium: install the package chromium (Debian, Fedora, Arch) or Google Chrome." >&2; exit 1; fi

@@ -1,0 +1,1 @@
+"""Plugins of pytest and the runner of the whole suite."""
