@@ -217,6 +217,8 @@ def _small_window() -> Session:
     log = wording.access_log(dice, 40_000)
     recorder.act("Timeouts, but no word of uploads.", ("read_file", {"path": "/var/log/web/access.log"}, log))
     recorder.fail()
+    refused = f"[The server refused the request: {recorder.context:,} tokens do not fit into its context of 8,000.]"
+    recorder.add(Event(role=Role.USER, parts=(TextPart(refused),), meta=True))
     _fall_back(recorder)
     recorder.act("I'll only count the answers by status code this time.", _status_codes())
     recorder.answer("Uploads fail with 502 from one address range; the log itself was too large for me to read whole.")

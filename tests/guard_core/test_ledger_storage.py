@@ -29,7 +29,7 @@ def test_it_counts_reasoning_calls_and_results_apart(sequential_chain):
     assert events["result_bytes"][0] == events["call_bytes"][0] == 0
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"not a ledger", encode({"version": 1})])
+@pytest.mark.parametrize("data", [b"", b"\x00", b"not a ledger", encode({"version": 2})])
 def test_it_refuses_other_bytes_in_a_sentence(data):
     with pytest.raises(GuardError, match="import the session again"):
         Ledger.from_bytes(data)
@@ -37,7 +37,7 @@ def test_it_refuses_other_bytes_in_a_sentence(data):
 
 def test_it_refuses_another_version(short_chat):
     data = Ledger.of(short_chat).to_bytes()
-    other = data.replace(b"\xa7version\x01", b"\xa7version\x63")
+    other = data.replace(b"\xa7version\x02", b"\xa7version\x63")
     assert other != data
     with pytest.raises(GuardError, match="version 99"):
         Ledger.from_bytes(other)
