@@ -82,7 +82,7 @@ class CodexFormat:
 
 
 def _is_envelope(obj: dict[str, Any]) -> bool:
-    return obj.get("type") in ENVELOPES and isinstance(obj.get("payload"), dict)
+    return fields.text(obj, "type") in ENVELOPES and isinstance(obj.get("payload"), dict)
 
 
 def _is_bare(heads: list[dict[str, Any]]) -> bool:
@@ -90,7 +90,7 @@ def _is_bare(heads: list[dict[str, Any]]) -> bool:
     header = "type" not in first and {"id", "timestamp"} <= first.keys() and {"instructions", "git"} & first.keys()
     marked = any("record_type" in obj for obj in heads)
     return bool(header or marked) and all(
-        "record_type" in obj or obj.get("type") in BARE or responses_items.is_output(fields.text(obj, "type"))
+        "record_type" in obj or fields.text(obj, "type") in BARE or responses_items.is_output(fields.text(obj, "type"))
         for obj in heads[1:]
     )
 

@@ -66,7 +66,7 @@ def _is_header(obj: dict[str, Any]) -> bool:
 def _is_entry(obj: dict[str, Any]) -> bool:
     if obj.get("type") == "message":
         return bool(fields.text(fields.mapping(obj, "message"), "role")) and "sessionId" not in obj
-    return obj.get("type") in _ENTRY_KINDS and "timestamp" in obj
+    return fields.text(obj, "type") in _ENTRY_KINDS and "timestamp" in obj
 
 
 class _Node(NamedTuple):

@@ -15,7 +15,9 @@ from guard_core.recordings import (
     inspect_log,
     langchain,
     mini_swe_agent,
+    native,
     openai_chat,
+    opencode,
     openhands,
     otlp,
     pi,
@@ -25,6 +27,7 @@ from guard_core.recordings.base import RecordingFormat
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [
+    native.FORMAT,
     adk_sqlite.FORMAT,
     adk.FORMAT,
     hermes.FORMAT,
@@ -39,6 +42,7 @@ FORMATS: list[RecordingFormat] = [
     langchain.FORMAT,
     codex.FORMAT,
     pi.FORMAT,
+    opencode.FORMAT,
     claude_code.FORMAT,
     openai_chat.FORMAT,
     aider.FORMAT,

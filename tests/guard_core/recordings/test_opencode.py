@@ -1,0 +1,215 @@
+"""Exports of OpenCode."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Role, ToolResultPart
+from guard_core.recordings.opencode import CLEARED, FORMAT, QUESTION
+from guard_core.recordings.source import Source
+from guard_core.views import Rewritten
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    kept,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+START = 1_770_000_000_000  # milliseconds
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+def tool(call: str, output: str = "a.txt", second: int = 0, **state: Any) -> dict[str, Any]:
+    time = {"end": START + second * 1000, **state.pop("time", {})}
+    found = {"status": "completed", "input": {"path": "."}, "output": output, "time": time, **state}
+    return {"type": "tool", "tool": "list", "callID": call, "state": found}
+
+
+def finish(fresh: int, read: int = 0) -> dict[str, Any]:
+    return {"type": "step-finish", "tokens": {"input": fresh, "output": 5, "cache": {"read": read, "write": 0}}}
+
+
+def user(message: str, second: int, *parts: dict[str, Any]) -> dict[str, Any]:
+    info = {"id": message, "role": "user", "time": {"created": START + second * 1000}, "summary": {"diffs": []}}
+    return {"info": info, "parts": list(parts)}
+
+
+def assistant(message: str, second: int, *parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    info = {"id": message, "role": "assistant", "modelID": "m", "time": {"created": START + second * 1000}, **more}
+    return {"info": info, "parts": list(parts)}
+
+
+def export(*messages: dict[str, Any], **info: Any) -> dict[str, Any]:
+    return {"info": {"id": "ses_1", "title": "Files", "time": {"created": START}, **info}, "messages": list(messages)}
+
+
+TALK = (
+    user("m1", 0, text("List files")),
+    assistant("m2", 1, {"type": "step-start"}, text("I look"), tool("c1", second=2), finish(60, 40)),
+    user("m3", 10, text("And now?")),
+    assistant("m4", 11, {"type": "step-start"}, text("The same"), finish(20, 120)),
+)
+SUMMARY = (
+    user("m5", 20, {"type": "compaction", "auto": True, "tail_start_id": "m3"}),
+    assistant("m6", 21, {"type": "step-start"}, text("One file was found"), finish(150), summary=True),
+)
+
+
+def session_of(*messages: dict[str, Any], **info: Any):
+    session = read_as(FORMAT, export(*messages, **info)).sessions[0]
+    check_session(session)
+    return session
+
+
+def test_a_step_is_an_event_with_its_calls_and_one_with_their_results():
+    session = session_of(*TALK)
+    assert [event.role for event in session.events[:3]] == [Role.USER, Role.MODEL, Role.USER]
+    assert session.events[2].parts == (ToolResultPart("list", "a.txt", "c1"),)
+    assert [(call.at, call.prompt_tokens, call.cached_tokens) for call in session.calls] == [
+        (1, 100, 40),
+        (4, 140, 120),
+    ]
+
+
+def test_one_message_may_hold_several_calls():
+    first = ({"type": "step-start"}, tool("c1"), finish(10))
+    second = ({"type": "step-start"}, tool("c2"), finish(20))
+    session = session_of(TALK[0], assistant("m2", 1, *first, *second))
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 10), (3, 20)]
+
+
+def test_an_interrupted_step_is_a_call_without_tokens():
+    pending = tool("c1", status="running", output=None)
+    recording = read_as(FORMAT, export(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I lo"), pending)))
+    assert [call.prompt_tokens for call in recording.sessions[0].calls] == [None]
+    assert (recording.facts.model_calls, recording.facts.tool_calls, recording.facts.tool_results) == (0, 1, 0)
+
+
+def test_a_failed_tool_gives_its_error():
+    failed = tool("c1", status="error", error="no such file")
+    session = session_of(TALK[0], assistant("m2", 1, failed, finish(10)))
+    assert session.events[2].parts == (ToolResultPart("list", "no such file", "c1", True),)
+
+
+def test_a_compaction_keeps_its_tail_behind_question_and_summary():
+    session = session_of(*TALK, *SUMMARY, user("m7", 22, text("Continue", synthetic=True)))
+    found = session.compactions[0]
+    assert (found.at, found.kind, found.trigger) == (5, "summary+tail", "auto")
+    assert kept(found.base) == [3, 4]
+    assert [event.parts[0].text for event in found.messages] == [QUESTION, "One file was found", "Continue"]
+    assert found.summariser is not None
+    assert found.summariser.prompt_tokens == 150
+    assert texts(session)[-1] == "The same"
+
+
+def test_a_users_summary_object_is_no_compaction():
+    assert session_of(*TALK).compactions == ()
+
+
+def test_a_summary_that_failed_changes_nothing():
+    failed = assistant("m6", 21, summary=True, error={"name": "APIError"})
+    recording = read_as(FORMAT, export(*TALK, SUMMARY[0], failed))
+    assert recording.sessions[0].compactions == ()
+    assert recording.notes.skipped["compaction without a summary"] == 1
+
+
+def test_cleared_results_are_rewritten_in_the_recorded_view_only():
+    cleared = assistant("m2", 1, tool("c1", second=2, time={"compacted": START + 5_000}), finish(60))
+    session = session_of(TALK[0], cleared, *TALK[2:])
+    edit = session.compactions[0]
+    assert (edit.at, edit.kind, edit.trigger) == (3, "edit", "prune")
+    placeholder = next(segment for segment in edit.base if isinstance(segment, Rewritten))
+    assert placeholder.message.parts[0].content == CLEARED
+    assert session.events[2].parts[0].content == "a.txt"
+
+
+def test_a_later_summary_keeps_cleared_results_cleared_in_its_tail():
+    cleared = assistant("m2", 1, tool("c1", second=2, time={"compacted": START + 5_000}), finish(60))
+    marker = user("m5", 20, {"type": "compaction", "auto": False, "tail_start_id": "m2"})
+    session = session_of(TALK[0], cleared, *TALK[2:], marker, SUMMARY[1])
+    assert [item.kind for item in session.compactions] == ["edit", "summary+tail"]
+    assert any(isinstance(segment, Rewritten) for segment in session.compactions[1].base)
+    assert session.compactions[1].trigger == "manual"
+
+
+def test_what_opencode_wrote_begins_no_turn():
+    session = session_of(user("m1", 0, text("Reminder", synthetic=True)), user("m2", 1, text("Go")))
+    assert [event.starts_turn() for event in session.events] == [False, True]
+
+
+def test_files_are_media():
+    image = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,QUJD"}
+    assert session_of(user("m1", 0, text("See"), image)).events[0].parts[1].size == 3
+
+
+def test_a_sub_agents_session_says_so():
+    assert any("ses_0" in note for note in session_of(*TALK, parentID="ses_0").notes)
+
+
+def database(folder: Path, *sessions: dict[str, Any]) -> Path:
+    """The database that holds these exports: ids in columns, the rest as JSON in `data`."""
+    path = folder / "opencode.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE session (id, parent_id, title, time_created)")
+    connection.execute("CREATE TABLE message (id, session_id, time_created, data)")
+    connection.execute("CREATE TABLE part (id, message_id, session_id, data)")
+    for number, entry in enumerate(sessions):
+        key = entry["info"]["id"]
+        connection.execute("INSERT INTO session VALUES (?, NULL, ?, ?)", (key, entry["info"]["title"], START + number))
+        for message in entry["messages"]:
+            info = dict(message["info"])
+            row = (info.pop("id"), key, info["time"]["created"], json.dumps(info))
+            connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+            for place, part in enumerate(message["parts"]):
+                part_row = (f"{row[0]}-{place}", row[0], key, json.dumps(part))
+                connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", part_row)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def test_the_database_reads_as_the_export_does(tmp_path):
+    exported = export(*TALK, *SUMMARY)
+    other = export(user("x1", 0, text("Hi")), id="ses_2", title="Other")
+    with Source.open(database(tmp_path, exported, other)) as source:
+        assert FORMAT.matches(source)
+        stored = FORMAT.read(source)
+    assert [session.title for session in stored.sessions] == ["Files", "Other"]
+    first = stored.sessions[0]
+    same = read_as(FORMAT, exported).sessions[0]
+    assert (first.events, [step.prompt_tokens for step in first.calls]) == (same.events, [100, 140])
+    assert first.compactions[0].base == same.compactions[0].base
+
+
+def test_a_database_without_messages_is_refused_with_a_sentence(tmp_path):
+    with Source.open(database(tmp_path)) as source, pytest.raises(DamagedRecording, match="no session"):
+        FORMAT.read(source)
+
+
+def test_it_does_not_take_other_json():
+    assert not recognises(FORMAT, {"messages": [{"role": "user", "content": "Hi"}]})
+    assert not recognises(FORMAT, {"info": {}, "messages": [{"role": "user"}]})
+
+
+def test_wrong_types_anywhere_are_survived():
+    messages = [*TALK[:2], *SUMMARY]
+    for index, message in enumerate(messages):
+        rest = (export(*messages[:index], bad, *messages[index + 1 :]) for bad in spoiled(message))
+        check_hostile(FORMAT, [json.dumps(item).encode() for item in rest])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "opencode")
