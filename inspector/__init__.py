@@ -1,0 +1,1 @@
+"""The web application around guard_core."""

@@ -1,0 +1,112 @@
+"""One session under one choice of settings: everything its pages show, computed once and kept for the next click."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.findings import Case, Finding, findings, verdict
+from guard_core.ledger import Ledger
+from guard_core.measurement import Errors, measure_session
+from guard_core.policies import get_policy
+from guard_core.policies.base import Policy
+from guard_core.replay import observe_recorded, replay
+from guard_core.sessions import Session as CoreSession
+from guard_core.sessions import Source, Sourced
+from guard_core.summaries.sizes import get_summarizer
+from guard_core.trace import Trace
+from guard_core.usage import usage_for
+from inspector import convert
+from inspector.figures.timeline import Timeline, timeline
+from inspector.models import Session
+from inspector.presenters.whatif import DEFAULT_POLICY, Choice
+
+KEPT = 24  # analyses per process; one of 50,000 steps holds about 20 MB
+MEASURED_STEPS = 5_000  # a longer session measures its own error in a job, not in a page
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A session's columns, the recorded side as a policy sees it, and the replay beside it."""
+
+    choice: Choice
+    window: Sourced
+    ledger: Ledger
+    attribution: Attribution
+    policy: Policy
+    observed: Trace
+    replayed: Trace
+    data: Timeline
+    head: CoreSession
+
+    @cached_property
+    def recorded_findings(self) -> tuple[Finding, ...]:
+        return findings(self.ledger, self.observed, self.attribution, recorded=True)
+
+    @cached_property
+    def replayed_findings(self) -> tuple[Finding, ...]:
+        """Of the replay, if it differs from the recording at all."""
+        if not self.diverges:
+            return ()
+        return findings(self.ledger, self.replayed, self.attribution)
+
+    @cached_property
+    def recorded_verdict(self) -> str:
+        return verdict(self.ledger, self.observed, self.attribution, recorded=True)
+
+    @cached_property
+    def replayed_verdict(self) -> str:
+        return verdict(self.ledger, self.replayed, self.attribution)
+
+    @cached_property
+    def recorded_case(self) -> Case:
+        return Case(self.ledger, self.observed, self.attribution, True)
+
+    @cached_property
+    def replayed_case(self) -> Case:
+        return Case(self.ledger, self.replayed, self.attribution, False)
+
+    @cached_property
+    def own_error(self) -> Errors | None:
+        """How well this session's recorded calls are predicted from one another."""
+        if self.ledger.usage_ratio is not None or self.ledger.step_count > MEASURED_STEPS:
+            return None
+        return measure_session(self.ledger).overall
+
+    @property
+    def diverges(self) -> bool:
+        return self.data.replayed is not None and self.data.replayed.divergence is not None
+
+    def trace(self, side: str) -> Trace:
+        """The trace of one side: "recorded" or "replayed"."""
+        return self.replayed if side == "replayed" else self.observed
+
+
+def analyse(row: Session, choice: Choice) -> Analysis:
+    """The analysis of a session under a choice. Raises GuardError where the settings contradict each other."""
+    return _analyse(str(row.pk), row.revision, row.window_override, choice)
+
+
+@lru_cache(maxsize=KEPT)
+def _analyse(session_id: str, revision: int, override: int | None, choice: Choice) -> Analysis:
+    row = Session.objects.get(pk=session_id)
+    ledger = convert.load_ledger(row)
+    attribution = convert.load_attribution(row) or attribute(ledger)
+    policy = get_policy(choice.policy or DEFAULT_POLICY, **choice.engine_settings())
+    window = window_of(row, choice)
+    usage = usage_for(ledger, attribution)
+    summarizer = get_summarizer(choice.summary, ledger) if choice.summary else None
+    observed = observe_recorded(ledger, policy, window=window.value, usage=usage)
+    replayed = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer)
+    data = timeline(ledger, observed, replayed)
+    return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, head=convert.load_head(row))
+
+
+def window_of(row: Session, choice: Choice) -> Sourced:
+    """The context window in use and where it comes from: the URL, the user's override, the recording."""
+    if choice.window:
+        return Sourced(int(choice.window), Source.USER, "set in this address")
+    if row.window_override:
+        return Sourced(row.window_override, Source.USER, "set for this session")
+    return Sourced(row.window, Source(row.window_source), row.window_note)

@@ -1,0 +1,224 @@
+"""The one seam between rows and engine values.
+
+A session is stored as columns (ledger, attribution, marks), a head (everything but the events) and one payload per
+distinct message. Columns and heads are cached per process by (id, revision); texts are read for the window asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+import numpy as np
+import zstandard
+from django.db import connection, transaction
+
+from guard_core.attribution import Attribution
+from guard_core.events import Event as CoreEvent
+from guard_core.events import Part, Role
+from guard_core.ledger import Ledger
+from guard_core.packing import decode, encode
+from guard_core.sessions import Session as CoreSession
+from guard_core.sessions import Sourced
+from inspector.models import Event, Payload, Recording, Session, SessionData
+
+BATCH = 500  # rows a statement; PostgreSQL takes 65,535 parameters, old SQLite 32,766
+ZSTD_LEVEL = 3  # 0.34 of the size at 200 MB/s (spec/stack.md 3d)
+CACHED_SESSIONS = 16  # a 50,000-step session holds about 10 MB of columns
+
+
+class Content(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is stored once however often it is said: an event without its place and time."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    author: str = ""
+    meta: bool = False
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """Place and time of every event of a session, in order."""
+
+    lines: bytes  # int64, -1: none
+    timestamps: bytes  # float64, nan: none
+    source_ids: tuple[str, ...]
+
+
+def store_session(
+    recording: Recording,
+    ordinal: int,
+    value: CoreSession,
+    ledger: Ledger,
+    attribution: Attribution | None,
+    *,
+    window: Sourced,
+    counts: dict[str, Any],
+) -> Session:
+    """Store one session, whole or not at all. `counts` are further columns of the row."""
+    with transaction.atomic():
+        row = Session.objects.create(
+            recording=recording,
+            ordinal=ordinal,
+            title=(value.title or recording.name)[:200],
+            format=value.format[:40],
+            agent=value.agent[:200],
+            model=value.model[:200],
+            window=window.value,
+            window_source=window.source.value,
+            window_note=window.note[:200],
+            started_at=_moment(value.started_at),
+            **counts,
+        )
+        SessionData.objects.create(
+            session=row,
+            ledger=_pack(ledger.to_bytes()),
+            head=_pack(encode(msgspec.structs.replace(value, events=()))),
+            attribution=_pack(attribution.to_bytes()) if attribution else None,
+            lines=_pack(encode(_marks(value.events))),
+        )
+        _store_events(row, value.events)
+    return row
+
+
+def load_ledger(row: Session) -> Ledger:
+    """The columns of a session."""
+    return _ledger(str(row.pk), row.revision)
+
+
+def load_attribution(row: Session) -> Attribution | None:
+    """The attribution of a session; None where it was not made."""
+    return _attribution(str(row.pk), row.revision)
+
+
+def load_head(row: Session) -> CoreSession:
+    """Calls, recorded compactions, system prompt, tools: the session without its events."""
+    return _head(str(row.pk), row.revision)
+
+
+def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
+    """The events `start` to `stop` (exclusive), with their texts."""
+    rows = Event.objects.filter(session=row, seq__gte=start, seq__lt=stop).order_by("seq")
+    return list(_events(row, rows))
+
+
+def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEvent]:
+    """The events with these numbers, by number."""
+    rows = Event.objects.filter(session=row, seq__in=list(sequence)).order_by("seq")
+    numbers = list(rows.values_list("seq", flat=True))
+    return dict(zip(numbers, _events(row, rows), strict=True))
+
+
+def load_session(row: Session) -> CoreSession:
+    """The whole session, all texts: for exports and jobs, not for pages."""
+    return msgspec.structs.replace(load_head(row), events=tuple(load_events(row, 0, row.events)))
+
+
+def forget(row: Session) -> None:
+    """Drop cached columns, after a session was changed in place."""
+    for cached in (_ledger, _attribution, _head, _loaded_marks):
+        cached.cache_clear()
+
+
+@lru_cache(maxsize=CACHED_SESSIONS)
+def _ledger(session_id: str, revision: int) -> Ledger:
+    return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
+
+
+@lru_cache(maxsize=CACHED_SESSIONS)
+def _attribution(session_id: str, revision: int) -> Attribution | None:
+    stored = _data(session_id, "attribution")
+    return Attribution.from_bytes(_unpack(stored)) if stored else None
+
+
+@lru_cache(maxsize=CACHED_SESSIONS)
+def _head(session_id: str, revision: int) -> CoreSession:
+    return decode(_unpack(_data(session_id, "head")), CoreSession, "session")
+
+
+@lru_cache(maxsize=CACHED_SESSIONS)
+def _loaded_marks(session_id: str, revision: int) -> tuple[Any, Any, tuple[str, ...]]:
+    marks = decode(_unpack(_data(session_id, "lines")), Marks, "places of events")
+    return np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8"), marks.source_ids
+
+
+def _data(session_id: str, name: str) -> bytes:
+    value: bytes = SessionData.objects.values_list(name, flat=True).get(session_id=session_id)
+    return value
+
+
+def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
+    lines, timestamps, source_ids = _loaded_marks(str(row.pk), row.revision)
+    for seq, body in rows.values_list("seq", "payload__body"):
+        content = decode(_unpack(body), Content, "message")
+        yield CoreEvent(
+            role=content.role,
+            parts=content.parts,
+            author=content.author,
+            meta=content.meta,
+            source_id=source_ids[seq],
+            line=None if lines[seq] < 0 else int(lines[seq]),
+            timestamp=None if np.isnan(timestamps[seq]) else float(timestamps[seq]),
+        )
+
+
+def _store_events(row: Session, events: Sequence[CoreEvent]) -> None:
+    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
+    known: set[bytes] = set()
+    batch: list[tuple[bytes, bytes]] = []
+    keys: list[bytes] = []
+    for event in events:
+        packed = encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
+        key = hashlib.sha256(packed).digest()
+        keys.append(key)
+        if key not in known:
+            known.add(key)
+            batch.append((key, compressor.compress(packed)))
+        if len(batch) >= BATCH:
+            _insert_payloads(batch)
+            batch = []
+    _insert_payloads(batch)
+    _insert_events(row, keys)
+
+
+def _insert_payloads(batch: list[tuple[bytes, bytes]]) -> None:
+    """Texts that another session brought already are left as they are."""
+    table = connection.ops.quote_name(Payload._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {table} (sha256, body) VALUES (%s, %s) ON CONFLICT DO NOTHING", batch)
+
+
+def _insert_events(row: Session, keys: list[bytes]) -> None:
+    table = connection.ops.quote_name(Event._meta.db_table)
+    owner = Event._meta.get_field("session").get_db_prep_value(row.pk, connection)
+    statement = f"INSERT INTO {table} (session_id, seq, payload_id) VALUES (%s, %s, %s)"
+    numbered = iter((owner, seq, key) for seq, key in enumerate(keys))
+    with connection.cursor() as cursor:
+        while batch := list(islice(numbered, BATCH)):
+            cursor.executemany(statement, batch)
+
+
+def _marks(events: Sequence[CoreEvent]) -> Marks:
+    lines = np.array([-1 if event.line is None else event.line for event in events], dtype="<i8")
+    moments = np.array([np.nan if event.timestamp is None else event.timestamp for event in events], dtype="<f8")
+    return Marks(lines.tobytes(), moments.tobytes(), tuple(event.source_id for event in events))
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    """A time that both databases can keep; a year outside 1 to 9999 is no time."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _pack(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data)
+
+
+def _unpack(data: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(bytes(data))

@@ -1,0 +1,38 @@
+"""Typed readers of environment variables that fail loudly, in one sentence that names the variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def flag(name: str, default: bool = False) -> bool:
+    value = text(name).lower()
+    if value in ("", "0", "no", "false", "off"):
+        return default if value == "" else False
+    if value in ("1", "yes", "true", "on"):
+        return True
+    raise ImproperlyConfigured(f"{name}={value!r} is neither yes nor no; use 1 or 0.")
+
+
+def whole(name: str, default: int, low: int, high: int) -> int:
+    value = text(name)
+    if not value:
+        return default
+    if not (value.isascii() and value.isdigit() and low <= int(value) <= high):
+        raise ImproperlyConfigured(f"{name}={value!r} is not a whole number from {low} to {high}.")
+    return int(value)
+
+
+def names(name: str, default: list[str]) -> list[str]:
+    return [item.strip() for item in text(name).split(",") if item.strip()] or default
+
+
+def folder(name: str, default: Path) -> Path:
+    return Path(text(name) or default).expanduser().resolve()

@@ -1,0 +1,37 @@
+"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages."""
+
+from __future__ import annotations
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+
+
+class RequestHeaders:
+    """Adds the headers that Django's own middleware does not know."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response) -> None:
+        self.get_response = get_response
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest):
+        if iscoroutinefunction(self):
+            return self._later(request)
+        return dressed(request, self.get_response(request))
+
+    async def _later(self, request: HttpRequest) -> HttpResponse:
+        return dressed(request, await self.get_response(request))
+
+
+def dressed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response with our headers; session data is never kept by a cache, static files are."""
+    response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+    response.headers.setdefault("X-Robots-Tag", "noindex")
+    if not request.path.startswith("/static/"):
+        response.headers.setdefault("Cache-Control", "no-store")
+        patch_vary_headers(response, ["HX-Request"])
+    return response

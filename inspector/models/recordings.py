@@ -1,0 +1,75 @@
+"""Uploaded bytes, kept as they came, and the jobs that read them."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from django.conf import settings
+from django.db import models
+from django.urls import reverse
+
+
+class Recording(models.Model):
+    """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    sha256 = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=200)
+    size = models.BigIntegerField()  # bytes
+    format = models.CharField(max_length=40, blank=True, default="")
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> Path:
+        return Path(settings.RECORDINGS_DIR) / self.sha256[:2] / self.sha256
+
+
+class Import(models.Model):
+    """One reading of a recording: a job with progress, a lease and a report."""
+
+    class State(models.TextChoices):
+        RECEIVED = "received"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    recording = models.ForeignKey(Recording, models.CASCADE, related_name="imports")
+    strict = models.BooleanField(default=False)
+    window = models.BigIntegerField(null=True)  # tokens, given by the user at upload
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
+    cancel_asked = models.BooleanField(default=False)
+    phase = models.CharField(max_length=12, default="received")
+    done = models.BigIntegerField(default=0)  # bytes read
+    total = models.BigIntegerField(default=0)
+    message = models.TextField(blank=True, default="")
+    line = models.BigIntegerField(null=True)
+    column = models.BigIntegerField(null=True)
+    report = models.TextField(blank=True, default="")  # JSON of services.importing.Report
+    attempts = models.IntegerField(default=0)
+    lease = models.CharField(max_length=32, blank=True, default="")  # fencing token of the worker that runs it
+    heartbeat = models.DateTimeField(null=True)
+    created = models.DateTimeField(auto_now_add=True)
+    finished = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["state", "heartbeat"])]
+
+    def __str__(self) -> str:
+        return f"{self.recording} ({self.state})"
+
+    def get_absolute_url(self) -> str:
+        return reverse("import_detail", args=[self.pk])
+
+    @property
+    def ended(self) -> bool:
+        return self.state in (self.State.DONE, self.State.FAILED, self.State.CANCELLED)
+
+    @property
+    def percent(self) -> int:
+        return min(100, self.done * 100 // self.total) if self.total else 0

@@ -1,0 +1,90 @@
+"""Sessions: narrow rows of numbers, the columns of the ledger, and texts apart, each stored once."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.urls import reverse
+
+from inspector.models.recordings import Recording
+
+
+class Session(models.Model):
+    """One agent conversation, with what the list shows of it. Token counts are the provider's unless said otherwise."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    recording = models.ForeignKey(Recording, models.CASCADE, related_name="sessions")
+    ordinal = models.IntegerField(default=0)  # place in the file
+    title = models.CharField(max_length=200)
+    format = models.CharField(max_length=40)
+    agent = models.CharField(max_length=200, blank=True, default="")
+    model = models.CharField(max_length=200, blank=True, default="")
+    window = models.BigIntegerField()  # tokens
+    window_source = models.CharField(max_length=20)
+    window_note = models.CharField(max_length=200, blank=True, default="")
+    window_override = models.BigIntegerField(null=True)
+    started_at = models.DateTimeField(null=True)
+    created = models.DateTimeField(auto_now_add=True, db_index=True)
+    deleted = models.DateTimeField(null=True, db_index=True)
+    revision = models.IntegerField(default=1)
+    events = models.IntegerField(default=0)
+    calls = models.IntegerField(default=0)
+    reported_calls = models.IntegerField(default=0)
+    turns = models.IntegerField(default=0)
+    tool_calls = models.IntegerField(default=0)
+    tool_results = models.IntegerField(default=0)
+    compactions = models.IntegerField(default=0)
+    prompt_tokens_max = models.BigIntegerField(default=0)
+    prompt_tokens_sum = models.BigIntegerField(default=0)
+    overflows = models.IntegerField(default=0)
+    near_misses = models.IntegerField(default=0)
+    loops = models.IntegerField(default=0)
+
+    class Meta:
+        ordering = ["-created", "ordinal"]
+        constraints = [models.UniqueConstraint(fields=["recording", "ordinal"], name="one_session_per_place")]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        return reverse("session_overview", args=[self.pk])
+
+    @property
+    def effective_window(self) -> int:
+        """The context window in tokens: the user's own figure before the recording's."""
+        return self.window_override or self.window
+
+    @property
+    def peak_percent(self) -> int:
+        """Largest recorded prompt as a share of the window."""
+        return round(self.prompt_tokens_max * 100 / self.effective_window) if self.effective_window else 0
+
+
+class SessionData(models.Model):
+    """The columns of a session, a few MB for 50,000 steps; read whole, cached, never queried."""
+
+    session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="data")
+    ledger = models.BinaryField()  # guard_core Ledger.to_bytes, zstd
+    head = models.BinaryField()  # guard_core Session without events, msgpack, zstd
+    attribution = models.BinaryField(null=True)  # guard_core Attribution.to_bytes, zstd
+    lines = models.BinaryField(null=True)  # line of the recording per event
+
+
+class Payload(models.Model):
+    """One text, stored once: an event's message as msgpack, zstd-compressed, under the SHA-256 of the msgpack."""
+
+    sha256 = models.BinaryField(max_length=32, primary_key=True)
+    body = models.BinaryField()
+
+
+class Event(models.Model):
+    """One event of the log: its place, its kind and where its text is."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="log")
+    seq = models.IntegerField()
+    payload = models.ForeignKey(Payload, models.PROTECT, related_name="+", db_index=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_event_per_place")]

@@ -1,0 +1,210 @@
+"""Importing: from stored bytes to sessions, as one job with progress, a lease, and all of it or nothing."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from django.db import transaction
+from django.utils import timezone
+
+from guard_core import recordings
+from guard_core.attribution import Attribution, attribute
+from guard_core.errors import GuardError, RecordingError
+from guard_core.ledger import Ledger
+from guard_core.sessions import Session as CoreSession
+from guard_core.sessions import Sourced
+from inspector import hints
+from inspector.convert import store_session
+from inspector.models import Import, Recording
+from inspector.services.summaries import session_counts
+from inspector.services.windows import window_of
+
+LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
+MAX_ATTEMPTS = 3
+REPORT_EVERY = 0.1  # seconds between two notes of progress
+MAX_SESSIONS = 2_000  # sessions stored from one file
+
+
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an import tells the user, beside the sessions themselves."""
+
+    format: str
+    label: str
+    facts: dict[str, int]
+    lines: int
+    folded: int
+    skipped: dict[str, int]
+    problem_count: int
+    problems: tuple[recordings.Problem, ...] = ()
+    sessions: tuple[str, ...] = ()
+    steps: int = 0
+    reported: int = 0
+    window: Sourced | None = None
+    left_out: int = 0  # sessions above the limit
+    seconds: float = 0.0
+
+
+class Cancelled(Exception):
+    """The user asked to stop, or another worker took the import over."""
+
+
+def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
+    """Put a reading of the recording into the queue."""
+    from inspector.tasks import import_recording
+
+    with transaction.atomic():
+        job = Import.objects.create(recording=recording, strict=strict, window=window, total=recording.size)
+        transaction.on_commit(lambda: import_recording.enqueue(str(job.pk)) and None)
+    return job
+
+
+def cancel_import(job: Import) -> None:
+    """Ask the worker to stop; an import that no worker has taken ends at once."""
+    waiting = Import.objects.filter(pk=job.pk, state=Import.State.RECEIVED)
+    if not waiting.update(state=Import.State.CANCELLED, finished=timezone.now()):
+        Import.objects.filter(pk=job.pk, state=Import.State.RUNNING).update(cancel_asked=True)
+    hints.send(job.pk)
+
+
+def recover_imports() -> int:
+    """Take imports back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
+    from inspector.tasks import import_recording
+
+    stale = Import.objects.filter(state=Import.State.RUNNING, heartbeat__lt=timezone.now() - LEASE)
+    count = 0
+    for job in stale:
+        mine = Import.objects.filter(pk=job.pk, state=Import.State.RUNNING, lease=job.lease)
+        if job.attempts >= MAX_ATTEMPTS:
+            message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
+            count += mine.update(state=Import.State.FAILED, message=message, finished=timezone.now())
+        elif mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
+            import_recording.enqueue(str(job.pk))
+            count += 1
+    return count
+
+
+def run_import(job_id: str) -> None:
+    """Read the file and store what is in it. Does nothing when another worker has the import."""
+    lease = uuid4().hex
+    free = Import.objects.filter(pk=job_id, state=Import.State.RECEIVED)
+    now = timezone.now()
+    if not free.update(state=Import.State.RUNNING, lease=lease, heartbeat=now, phase="parsed", done=0):
+        return
+    job = Import.objects.select_related("recording").get(pk=job_id)
+    Import.objects.filter(pk=job_id, lease=lease).update(attempts=job.attempts + 1)
+    watch = Watch(job, lease)
+    try:
+        report = _read_and_store(job, watch)
+    except Cancelled:
+        watch.end(Import.State.CANCELLED, message="Cancelled. Nothing was stored.")
+    except GuardError as error:
+        _fail(watch, error)
+    except MemoryError:
+        watch.end(Import.State.FAILED, message="There was not enough memory to read this file. Nothing was stored.")
+    else:
+        watch.finish(report)
+
+
+class Watch:
+    """Progress of one import: notes it at most every REPORT_EVERY seconds, keeps the lease, sees a cancel."""
+
+    def __init__(self, job: Import, lease: str) -> None:
+        self.job, self.lease = job, lease
+        self.started = time.monotonic()
+        self.noted = self.started
+
+    def progress(self, done: int, total: int) -> None:
+        if time.monotonic() - self.noted >= REPORT_EVERY:
+            self._note(done=done, total=total)
+
+    def phase(self, name: str) -> None:
+        self._note(phase=name, done=0)
+
+    def end(self, state: str, **more: Any) -> None:
+        self._mine().update(state=state, finished=timezone.now(), **more)
+        hints.send(self.job.pk)
+
+    def finish(self, report: Report) -> None:
+        """The lease is checked in the transaction that stored the sessions; here only the words are added."""
+        hints.send(self.job.pk)
+
+    def close(self, report: Report) -> None:
+        """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
+        text = msgspec.json.encode(report).decode()
+        state = Import.State.DONE
+        if not self._mine().update(state=state, phase="indexed", report=text, finished=timezone.now()):
+            raise Cancelled
+
+    def _mine(self) -> Any:
+        return Import.objects.filter(pk=self.job.pk, state=Import.State.RUNNING, lease=self.lease)
+
+    def _note(self, **values: Any) -> None:
+        self.noted = time.monotonic()
+        if not self._mine().filter(cancel_asked=False).update(heartbeat=timezone.now(), **values):
+            raise Cancelled
+        hints.send(self.job.pk)
+
+
+def _fail(watch: Watch, error: GuardError) -> None:
+    line = error.line if isinstance(error, RecordingError) else None
+    column = error.column if isinstance(error, RecordingError) else None
+    text = error.reason if isinstance(error, RecordingError) else str(error)
+    watch.end(Import.State.FAILED, message=text[:2_000], line=line, column=column)
+
+
+def _read_and_store(job: Import, watch: Watch) -> Report:
+    path = job.recording.path
+    found = recordings.read(path, strict=job.strict, progress=watch.progress, window=job.window)
+    watch.phase("counted")
+    counted = [_count(session, watch) for session in found.sessions[:MAX_SESSIONS]]
+    if not any(session.events for session, *_ in counted):
+        raise RecordingError("no messages were found in this file, so there is no session to show")
+    watch.phase("indexed")
+    report = _report(found, counted, watch)
+    with transaction.atomic():
+        job.recording.sessions.all().delete()
+        rows = []
+        for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
+            rows.append(
+                store_session(job.recording, ordinal, session, ledger, attribution, window=window, counts=counts)
+            )
+        Recording.objects.filter(pk=job.recording_id).update(format=found.format)
+        report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
+        watch.close(report)
+    return report
+
+
+Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]]
+
+
+def _count(session: CoreSession, watch: Watch) -> Counted:
+    watch.progress(0, 0)
+    ledger = Ledger.of(session)
+    attribution = attribute(ledger) if ledger.event_count else None
+    window = window_of(session)
+    return session, ledger, attribution, window, session_counts(session, ledger, window.value)
+
+
+def _report(found: recordings.Recording, counted: list[Counted], watch: Watch) -> Report:
+    notes = found.notes
+    facts = msgspec.structs.asdict(found.facts)
+    facts.pop("format")
+    return Report(
+        format=found.format,
+        label=next((item.label for item in recordings.FORMATS if item.name == found.format), found.format),
+        facts=facts,
+        lines=notes.lines,
+        folded=notes.folded,
+        skipped=dict(sorted(notes.skipped.items())),
+        problem_count=notes.problem_count,
+        problems=tuple(notes.problems),
+        steps=sum(ledger.step_count for _, ledger, *_ in counted),
+        reported=sum(int((ledger.steps["prompt_tokens"] > 0).sum()) for _, ledger, *_ in counted),
+        window=counted[0][3] if counted else None,
+        left_out=max(0, len(found.sessions) - MAX_SESSIONS),
+        seconds=round(time.monotonic() - watch.started, 3),
+    )

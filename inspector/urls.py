@@ -1,0 +1,31 @@
+"""Every address of the application, grouped by what it is about."""
+
+from django.urls import include, path
+
+from inspector.views import downloads, health, home, imports, uploads
+
+session_urls = [
+    path("rename", home.rename, name="session_rename"),
+    path("delete", home.delete, name="session_delete"),
+    path("restore", home.restore, name="session_restore"),
+]
+import_urls = [
+    path("", imports.detail, name="import_detail"),
+    path("status", imports.status, name="import_status"),
+    path("cancel", imports.cancel, name="import_cancel"),
+    path("again", imports.again, name="import_again"),
+]
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("recordings/", uploads.upload, name="upload"),
+    path("recordings/<uuid:pk>/raw", downloads.raw, name="recording_raw"),
+    path("samples/<slug:name>/", uploads.open_sample, name="open_sample"),
+    path("imports/<uuid:pk>/", include(import_urls)),
+    path("s/<uuid:pk>/", include(session_urls)),
+    path("healthz", health.health, name="health"),
+]
+
+handler400 = "inspector.views.errors.bad_request"
+handler403 = "inspector.views.errors.forbidden"
+handler404 = "inspector.views.errors.not_found"
+handler500 = "inspector.views.errors.server_error"
