@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
 
 from guard_core import commands
+from guard_core.errors import GuardError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    parser = argparse.ArgumentParser(prog="guard_core")
+    parser = argparse.ArgumentParser(prog="guard_core", description="Look at the context compaction of agent sessions.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in pkgutil.iter_modules(commands.__path__):
         command = importlib.import_module(f"guard_core.commands.{module.name}")
-        subparser = subparsers.add_parser(module.name, help=command.HELP)
+        subparser = subparsers.add_parser(module.name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     args = parser.parse_args(arguments)
-    return int(args.run(args))
+    try:
+        return int(args.run(args))
+    except GuardError as error:
+        print(str(error), file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+"""What the commands share: choosing a session, reading settings, printing tables and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from guard_core import defaults
+from guard_core.errors import GuardError, SettingError
+from guard_core.ledger import Ledger
+from guard_core.policies import POLICIES, get_policy
+from guard_core.policies.base import Policy
+from guard_core.policies.contextguard.settings import PROFILES
+from guard_core.recordings import read
+from guard_core.sessions import Session, Source, Sourced
+from guard_core.usage import Usage, usage_for
+
+
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    """Policy, profile, window, settings and the size of summaries."""
+    parser.add_argument("--policy", default="contextguard", help=f"one of {', '.join(POLICIES)}")
+    parser.add_argument("--profile", default=None, help=f"one of {', '.join(PROFILES)}")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
+
+
+def add_session_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which session of a file, its window and how long summaries are."""
+    parser.add_argument("--window", type=window_size, default=None, help="context window in tokens")
+    parser.add_argument("--session", default=None, help="id or number (from 1) of the session in the file")
+    parser.add_argument("--summary", default="recorded", help="fixed:BYTES, share:LEVEL, recorded or mechanical")
+
+
+def window_size(text: str) -> int:
+    """A window as typed: a number of tokens, with k or M if wanted."""
+    plain = text.strip().replace("_", "").replace(",", "").lower()
+    unit = {"k": 1_000, "m": 1_000_000}.get(plain[-1:], 1)
+    digits = plain[:-1] if unit > 1 else plain
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 13):
+        raise argparse.ArgumentTypeError(f"a window is a number of tokens such as 200000 or 200k, not {text[:40]!r}")
+    return int(digits) * unit
+
+
+def make_policy(args: argparse.Namespace) -> Policy:
+    """The policy that the arguments name."""
+    settings = dict(pair(text) for text in args.set)
+    return get_policy(args.policy, **({"profile": args.profile} if args.profile else {}), **settings)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """KEY=VALUE as two texts."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip():
+        raise SettingError(f"a setting is written KEY=VALUE, not {text[:40]!r}")
+    return name.strip().replace("-", "_"), value
+
+
+def choose(sessions: Sequence[Session], wanted: str | None) -> Session:
+    """The session with most model calls, or the one asked for by id or number. Raises GuardError."""
+    if not sessions:
+        raise GuardError("the file holds no session")
+    if wanted is None:
+        return max(sessions, key=lambda session: len(session.calls))
+    for session in sessions:
+        if session.source_id == wanted:
+            return session
+    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted) <= len(sessions):
+        return sessions[int(wanted) - 1]
+    raise GuardError(f"the file has {len(sessions)} sessions and none is called {wanted[:40]!r}")
+
+
+def load(path: str, wanted: str | None = None) -> Session:
+    """One session of a file. Raises GuardError, also for a file that cannot be opened."""
+    try:
+        return choose(read(path).sessions, wanted)
+    except OSError as error:
+        raise GuardError(error.strerror or "cannot be read") from error
+
+
+def window_of(session: Session, asked: int | None) -> Sourced:
+    """The window to replay with and where it comes from."""
+    if asked is not None:
+        return Sourced(asked, Source.USER, "given by --window")
+    return session.window or Sourced(defaults.WINDOW, Source.ASSUMED, "the recording names no window")
+
+
+def provider(session: Session) -> tuple[Ledger, Usage | None]:
+    """The ledger of a session and the model of its provider; None where nothing is known of it."""
+    ledger = Ledger.of(session)
+    known = session.usage_ratio is not None or bool((ledger.steps["prompt_tokens"] > 0).any())
+    return ledger, usage_for(ledger, None) if known else None
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Run a command; an expected error is one sentence on stderr and exit code 2."""
+    try:
+        return work()
+    except GuardError as error:
+        print(str(error), file=sys.stderr)
+        return 2
+
+
+def print_json(value: Any) -> None:
+    """A value as indented JSON."""
+    print(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 0) -> str:
+    """Columns of text, numbers to the right; the first `left` columns to the left."""
+    cells = [[cell_text(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if column < left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def cell_text(value: Any) -> str:
+    """A value in a table: thousands separated, three decimals, nothing for None, yes or no."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
