@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -70,10 +71,8 @@ class ImportConsumer(SafeConsumer):
                 await self.send(text_data='{"changed":true}')
             if found[0] in (Import.State.DONE, Import.State.FAILED, Import.State.CANCELLED):
                 break
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self.nudge.wait(), LOOK_EVERY)
-            except TimeoutError:
-                pass
             self.nudge.clear()
         await self.close()
 

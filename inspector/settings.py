@@ -1,4 +1,4 @@
-"""All settings, from the environment; without any it is the embedded default: SQLite, one machine, loopback, no login."""
+"""All settings, from the environment; without any the embedded default: SQLite, one machine, loopback, no login."""
 
 from __future__ import annotations
 
@@ -104,10 +104,14 @@ def database(url: str) -> dict[str, Any]:
     every page view the one write lock.
     """
     if not url:
-        pragmas = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;PRAGMA journal_size_limit=67108864;"
+        pragmas = (
+            "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;"
+            "PRAGMA foreign_keys=ON;PRAGMA journal_size_limit=67108864;"
+        )
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": DATA_DIR / "inspector.sqlite3",
+            "CONN_MAX_AGE": None,
             "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": pragmas},
             "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
         }

@@ -18,7 +18,7 @@ PHASES = ("received", "parsed", "counted", "indexed")
 
 @require_safe
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The page of one import. A finished, clean import of one session goes on to it, unless the report was asked for."""
+    """The page of one import. A clean import of one session goes on to it, unless the report was asked for."""
     job = get_object_or_404(Import.objects.select_related("recording"), pk=pk)
     context = _context(job)
     if context["forward"] and "report" not in request.GET:

@@ -57,10 +57,16 @@ def _address(received: Received, strict: bool, window: int | None) -> str:
     """Where to go: the sessions a known file already gave, an import under way, or a new import."""
     if not received.is_new and window is None:
         latest = received.recording.imports.order_by("-created").first()
-        if latest and latest.state not in (Import.State.FAILED, Import.State.CANCELLED):
-            if latest.state != Import.State.DONE or received.recording.sessions.filter(deleted=None).exists():
-                return latest.get_absolute_url()
+        if latest and _stands(latest):
+            return latest.get_absolute_url()
     return start_import(received.recording, strict=strict, window=window).get_absolute_url()
+
+
+def _stands(latest: Import) -> bool:
+    """Is there anything to show of this import: it is under way, or its sessions are still there."""
+    if latest.state == Import.State.DONE:
+        return latest.recording.sessions.filter(deleted=None).exists()
+    return not latest.ended
 
 
 def _window(text: str) -> int | None:
