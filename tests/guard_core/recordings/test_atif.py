@@ -1,0 +1,121 @@
+"""ATIF trajectories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.atif import FORMAT
+from tests.guard_core.recordings.reading import check_hostile, check_sample_facts, lines, read_as, recognises, spoiled
+
+CALL = {"tool_call_id": "c1", "function_name": "bash", "arguments": {"command": "ls"}}
+
+
+def agent_step(number: int, message: str = "I look", prompt: int = 120, **extra: Any) -> dict[str, Any]:
+    metrics = {"prompt_tokens": prompt, "cached_tokens": 100, "completion_tokens": 9}
+    return {"step_id": number, "source": "agent", "message": message, "metrics": metrics, **extra}
+
+
+def trajectory(*steps: dict[str, Any], **extra: Any) -> dict[str, Any]:
+    agent = {"name": "terminus", "version": "2", "model_name": "m-1"}
+    return {"schema_version": "ATIF-v1.6", "session_id": "s", "agent": agent, "steps": list(steps), **extra}
+
+
+HEAD = (
+    {"step_id": 1, "source": "system", "message": "Be brief."},
+    {"step_id": 2, "source": "user", "message": "List files"},
+)
+LOOK = agent_step(
+    3,
+    reasoning_content="Files first.",
+    tool_calls=[CALL],
+    observation={"results": [{"source_call_id": "c1", "content": "a.txt"}]},
+)
+
+
+def test_a_step_of_the_agent_is_a_call_with_its_answer_and_results():
+    session = read_as(FORMAT, trajectory(*HEAD, LOOK)).sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.events[1].parts == (
+        ReasoningPart("Files first."),
+        TextPart("I look"),
+        ToolCallPart("bash", {"command": "ls"}, "c1"),
+    )
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    call = session.calls[0]
+    assert (call.at, call.response, call.prompt_tokens, call.cached_tokens) == (1, 1, 120, 100)
+    assert session.model == "m-1"
+
+
+def test_facts_count_steps_calls_and_results():
+    facts = read_as(FORMAT, trajectory(*HEAD, LOOK, agent_step(4, "Done", 150))).facts
+    assert (facts.messages, facts.model_calls, facts.prompt_tokens_sum) == (4, 2, 270)
+    assert (facts.tool_calls, facts.tool_results, facts.largest_tool_result_chars) == (1, 1, 5)
+
+
+def test_a_result_without_an_id_answers_by_order():
+    step = agent_step(3, tool_calls=[CALL], observation={"results": [{"content": [{"type": "text", "text": "b"}]}]})
+    session = read_as(FORMAT, trajectory(*HEAD, step)).sessions[0]
+    assert session.events[2].parts == (ToolResultPart("bash", "b", "c1"),)
+
+
+def test_later_system_steps_stay_in_the_log_and_start_no_turn():
+    later = {"step_id": 3, "source": "system", "message": "Workspace added"}
+    session = read_as(FORMAT, trajectory(*HEAD, later, agent_step(4))).sessions[0]
+    assert session.events[1].role is Role.SYSTEM
+    assert not session.events[1].starts_turn()
+    assert session.calls[0].at == 2
+
+
+def test_copied_context_is_in_the_log_but_no_call_of_this_file():
+    recording = read_as(FORMAT, trajectory(*HEAD, {**LOOK, "is_copied_context": True}, agent_step(4, "On", 90)))
+    session = recording.sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [90]
+    assert recording.facts.model_calls == 1
+    assert "copied" in session.notes[0]
+
+
+def test_embedded_sub_agents_are_sessions_of_their_own():
+    child = trajectory(*HEAD, agent_step(3, "Sub", 40))
+    recording = read_as(FORMAT, trajectory(*HEAD, LOOK, subagent_trajectories=[child]))
+    assert [len(session.calls) for session in recording.sessions] == [1, 1]
+    assert recording.facts.prompt_tokens_sum == 160
+
+
+def test_a_continuation_in_another_file_is_told():
+    session = read_as(FORMAT, trajectory(*HEAD, LOOK, continued_trajectory_ref="next.json")).sessions[0]
+    assert "next.json" in session.notes[0]
+
+
+def test_tools_are_read_and_missing_ones_are_named_as_not_recorded():
+    value = trajectory(*HEAD, LOOK)
+    assert read_as(FORMAT, value).sessions[0].tools is None
+    value["agent"]["tool_definitions"] = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    assert read_as(FORMAT, value).sessions[0].tools[0].name == "bash"
+
+
+def test_unknown_sources_are_counted():
+    recording = read_as(FORMAT, trajectory(*HEAD, {"step_id": 3, "source": "referee", "message": "Foul"}))
+    assert recording.notes.skipped == {"step of source referee": 1}
+
+
+def test_a_trajectory_without_steps_is_damaged():
+    with pytest.raises(DamagedRecording, match="no steps"):
+        read_as(FORMAT, trajectory())
+
+
+def test_it_does_not_take_other_objects():
+    assert not recognises(FORMAT, {"steps": [{"action": "x"}]})
+    assert not recognises(FORMAT, {"trajectory": [], "history": []})
+
+
+def test_wrong_types_anywhere_are_survived():
+    value = trajectory(*HEAD, LOOK, subagent_trajectories=[trajectory(HEAD[1])])
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(value)))
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "atif")

@@ -1,0 +1,135 @@
+"""Copilot CLI event logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.copilot_cli import FORMAT
+from guard_core.sessions import Evidence, Source
+from guard_core.views import Inserted, Span
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+
+def event(kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data, "id": kind, "parentId": None, "timestamp": "2026-03-01T10:00:00.000Z"}
+
+
+HEAD = (
+    event("session.start", sessionId="s1", selectedModel="m-1", startTime="2026-03-01T09:59:00Z"),
+    event("system.message", role="system", content="Be brief."),
+    event("user.message", content="List files", transformedContent="<date/>\nList files"),
+)
+REQUEST = {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}
+LOOK = event("assistant.message", messageId="m1", content="I look", toolRequests=[REQUEST], reasoningText="Files.")
+RESULT = event(
+    "tool.execution_complete", toolCallId="c1", success=True, result={"content": "a.txt", "detailedContent": "x"}
+)
+DONE = event("assistant.message", messageId="m2", content="Done", toolRequests=[])
+
+
+def read(*events: dict[str, Any]):
+    return read_as(FORMAT, lines(*HEAD, *events))
+
+
+def test_what_is_sent_is_read_and_not_what_was_typed():
+    session = read(LOOK, RESULT, DONE).sessions[0]
+    assert texts(session)[0] == "<date/>\nList files"
+    assert session.events[1].parts == (
+        ReasoningPart("Files."),
+        TextPart("I look"),
+        ToolCallPart("bash", {"command": "ls"}, "c1"),
+    )
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert session.system == (TextPart("Be brief."),)
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None), (3, 3, None)]
+
+
+def test_facts_count_message_events():
+    facts = read(LOOK, RESULT, DONE).facts
+    assert (facts.messages, facts.tool_calls, facts.tool_results, facts.model_calls) == (4, 1, 1, 0)
+
+
+def test_usage_events_give_their_call_its_prompt_tokens():
+    usage = event("assistant.usage", inputTokens=900, cacheReadTokens=800, outputTokens=3)
+    recording = read(usage, LOOK)
+    assert recording.sessions[0].calls[0].prompt_tokens == 900
+    assert recording.facts.model_calls == 1
+
+
+def test_a_compaction_is_declared_and_its_summary_is_outside_the_log():
+    used = {"input": 5000, "output": 90}
+    cut = event(
+        "session.compaction_complete",
+        success=True,
+        summaryContent="We listed.",
+        preCompactionTokens=5100,
+        compactionTokensUsed=used,
+    )
+    session = read(LOOK, RESULT, cut, DONE).sessions[0]
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.base) == (3, Evidence.DECLARED, (Inserted(0),))
+    assert compaction.messages[0].parts == (TextPart("We listed."),)
+    assert (compaction.tokens_before, compaction.summariser.prompt_tokens) == (5100, 5000)
+    assert "We listed." not in texts(session)
+
+
+def test_a_failed_compaction_is_none():
+    recording = read(LOOK, event("session.compaction_complete", success=False, error="no"))
+    assert recording.sessions[0].compactions == ()
+    assert recording.facts.compactions == 0
+
+
+def test_a_truncation_takes_the_oldest_messages_also_after_a_compaction():
+    cut = event("session.compaction_complete", success=True, summaryContent="We listed.")
+    trim = event("session.truncation", tokenLimit=128000, messagesRemovedDuringTruncation=1)
+    session = read(LOOK, RESULT, trim, DONE, cut, DONE, trim).sessions[0]
+    assert [item.kind for item in session.compactions] == ["trim", "summary", "trim"]
+    assert session.compactions[0].base == (Span(1, 3),)
+    assert session.compactions[2].base == (Span(4, 5),)
+    assert (session.window.value, session.window.source) == (128000, Source.RECORDER)
+
+
+def test_sub_agents_are_another_context():
+    child = event("assistant.message", content="Sub", parentToolCallId="c1", toolRequests=[REQUEST])
+    result = event("tool.execution_complete", toolCallId="c2", parentToolCallId="c1", result={"content": "x"})
+    session = read(LOOK, child, result, RESULT, DONE).sessions[0]
+    assert len(session.events) == 4
+    assert [call.at for call in session.side_calls] == [2]
+
+
+def test_totals_at_the_end_are_told():
+    usage = {"m-1": {"requests": {"count": 2}, "usage": {"inputTokens": 700}}}
+    assert (
+        "700 prompt tokens in 2 calls" in read(LOOK, event("session.shutdown", modelMetrics=usage)).sessions[0].notes[0]
+    )
+
+
+def test_unknown_kinds_are_counted():
+    assert read(event("hook.start"), event("mood", level=3)).notes.skipped == {"hook.start": 1, "mood": 1}
+
+
+def test_other_json_lines_are_not_taken():
+    assert not recognises(FORMAT, lines({"type": "session_meta", "payload": {}}))
+    assert not recognises(FORMAT, lines({"type": "user", "uuid": "u"}))
+
+
+def test_wrong_types_anywhere_are_survived():
+    cut = event("session.compaction_complete", success=True, summaryContent="S", compactionTokensUsed={"input": 5})
+    trim = event("session.truncation", tokenLimit=9, messagesRemovedDuringTruncation=1)
+    records = [*HEAD, LOOK, RESULT, cut, trim, DONE]
+    for index, record in enumerate(records):
+        rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "copilot-cli")
