@@ -89,7 +89,7 @@ def _exported(database: Database, session: Row) -> JSON:
         part = _data(database, row, "part")
         parts.setdefault(row["message_id"], []).append({**part, "id": row["id"]})
     columns = ("id", "time_created", "data")
-    messages = [
+    messages: list[JSON] = [
         {"info": {**_data(database, row, "message"), "id": row["id"]}, "parts": parts.get(row["id"], [])}
         for row in database.rows("message", columns, where=key, order=("time_created", "id"))
     ]

@@ -1,0 +1,156 @@
+"""Chats of the Gemini CLI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.gemini_cli import FORMAT
+from guard_core.sessions import Evidence
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+TIME = "2026-03-01T10:00:00.000Z"
+HEADER = {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME}
+
+
+def user(message: str, words: str) -> dict[str, Any]:
+    return {"id": message, "timestamp": TIME, "type": "user", "content": [{"text": words}]}
+
+
+def gemini(message: str, words: str, prompt: int = 0, *calls: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": message, "timestamp": TIME, "type": "gemini", "content": words, "model": "g"}
+    if prompt:
+        found["tokens"] = {"input": prompt, "output": 5, "cached": prompt // 2, "total": prompt + 5}
+    if calls:
+        found["toolCalls"] = [
+            {"id": call, "name": "ls", "args": {"path": "."}, "result": [response(call)], "status": "success"}
+            for call in calls
+        ]
+    return found
+
+
+def response(call: str, output: str = "a.txt") -> dict[str, Any]:
+    return {"functionResponse": {"id": call, "name": "ls", "response": {"output": output}}}
+
+
+def result(message: str, call: str) -> dict[str, Any]:
+    return {"id": message, "timestamp": TIME, "type": "user", "content": [response(call)]}
+
+
+TALK = (
+    user("u1", "List files"),
+    gemini("g1", "I look", 100),
+    gemini("g1", "I look", 100, "c1"),
+    result("u2", "c1"),
+    gemini("g2", "Done", 140),
+)
+SNAPSHOT = user("u9", "<state_snapshot>one file</state_snapshot>")
+REPLY = {"id": "g9", "type": "gemini", "content": [{"text": "Got it."}]}
+
+
+def session_of(*records: dict[str, Any]):
+    session = read_as(FORMAT, lines(HEADER, *records)).sessions[0]
+    check_session(session)
+    return session
+
+
+def test_a_message_written_again_is_one_message_and_one_call():
+    recording = read_as(FORMAT, lines(HEADER, *TALK))
+    session = recording.sessions[0]
+    assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert session.events[1].parts[1] == ToolCallPart("ls", {"path": "."}, "c1")
+    assert [(step.at, step.prompt_tokens, step.cached_tokens) for step in session.calls] == [(1, 100, 50), (3, 140, 70)]
+    assert (recording.facts.messages, recording.facts.tool_results) == (4, 1)
+    assert recording.notes.folded == 1
+
+
+def test_results_inside_the_calls_become_the_message_that_was_sent():
+    messages = [user("u1", "List files"), gemini("g1", "", 100, "c1", "c2"), gemini("g2", "Done", 140)]
+    recording = read_as(FORMAT, {**HEADER, "messages": messages})
+    session = recording.sessions[0]
+    assert [part.call_id for part in session.events[2].parts if isinstance(part, ToolResultPart)] == ["c1", "c2"]
+    assert session.calls[1].at == 3
+    assert recording.facts.messages == 3
+
+
+def test_a_new_state_snapshot_is_an_inferred_compaction():
+    history = [SNAPSHOT, REPLY, user("x1", "List files"), {"id": "x2", "type": "gemini", "content": "Done"}]
+    recording = read_as(FORMAT, lines(HEADER, *TALK, {"$set": {"messages": history}}, gemini("g3", "More", 60)))
+    session = recording.sessions[0]
+    found = session.compactions[0]
+    assert (found.at, found.evidence, found.kind) == (4, Evidence.INFERRED, "summary+tail")
+    assert kept(found.base) == [0, 3]
+    assert [event.source_id for event in found.messages] == ["u9", "g9"]
+    assert not any("state_snapshot" in text for text in texts(session))
+    assert recording.facts.compactions == 1
+    assert recording.facts.messages == 9
+
+
+def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction():
+    compacted = [SNAPSHOT, REPLY]
+    resumed = [SNAPSHOT, REPLY, result("x_response", "c1"), user("u3", "Go on")]
+    records = (*TALK, {"$set": {"messages": compacted}}, user("u3", "Go on"), {"$set": {"messages": resumed}})
+    recording = read_as(FORMAT, lines(HEADER, *records))
+    assert [item.kind for item in recording.sessions[0].compactions] == ["summary", "edit"]
+    assert recording.facts.compactions == 1
+
+
+def test_a_history_set_to_what_it_is_changes_nothing():
+    same = [TALK[0], TALK[2], TALK[3], TALK[4]]
+    assert session_of(*TALK, {"$set": {"messages": same}}).compactions == ()
+
+
+def test_a_first_history_is_the_beginning_of_the_log():
+    session = session_of({"$set": {"messages": [user("u0", "<session_context>x"), SNAPSHOT]}}, *TALK)
+    assert [event.starts_turn() for event in session.events[:3]] == [False, False, True]
+    assert session.compactions == ()
+
+
+def test_a_rewind_takes_messages_out_of_the_log():
+    session = session_of(
+        *TALK, user("u3", "Delete"), gemini("g3", "Sure?", 160), {"$rewindTo": "u3"}, user("u4", "Keep")
+    )
+    assert texts(session)[-2:] == ["Done", "Keep"]
+    assert [step.prompt_tokens for step in session.side_calls] == [160]
+
+
+def test_thoughts_are_reasoning_and_notices_are_not_sent():
+    thinking = {**gemini("g1", "Yes", 50), "thoughts": [{"subject": "Plan", "description": "look"}]}
+    notice = {"id": "i1", "type": "info", "content": "Update available"}
+    session = session_of(user("u1", "Go"), notice, thinking)
+    assert len(session.events) == 2
+    assert session.events[1].parts[0] == ReasoningPart("**Plan** look")
+
+
+def test_a_saved_checkpoint_is_read_without_tokens():
+    contents = [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Hello"}]}]
+    session = read_as(FORMAT, contents).sessions[0]
+    assert texts(session) == ["Hi", "Hello"]
+    assert [step.prompt_tokens for step in session.calls] == [None]
+
+
+def test_it_does_not_take_other_json():
+    assert not recognises(FORMAT, lines({"type": "user", "uuid": "u", "sessionId": "s", "message": {}}))
+    assert not recognises(FORMAT, [{"role": "user", "content": "Hi"}])
+
+
+def test_wrong_types_anywhere_are_survived():
+    records = (HEADER, *TALK, {"$set": {"messages": [SNAPSHOT, REPLY]}}, {"$rewindTo": "u2"})
+    for index, record in enumerate(records):
+        check_hostile(FORMAT, [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)])
+    check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled({**HEADER, "messages": list(TALK)})])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "gemini-cli")
