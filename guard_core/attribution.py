@@ -16,7 +16,7 @@ import numpy as np
 
 from guard_core.ledger import Base, Ints, Ledger, event_columns, prefix_sums
 from guard_core.packing import Packed, check_version, decode, encode, pack_columns, unpack_columns
-from guard_core.ratios import KINDS, MESSAGE, MODEL_TEXT, Floats, content, content_of, fit, start_ratios
+from guard_core.ratios import KINDS, MESSAGE, MODEL_TEXT, Floats, content, content_of, estimates, fit, start_ratios
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
 # Where an event's tokens come from; `source` holds an index into this.
@@ -73,7 +73,7 @@ class PriceList:
                 return self.inserted[epoch][index]
             case Rewritten(message=message):
                 row = {name: np.array([value], dtype=np.int64) for name, value in event_columns(message).items()}
-                return round(float((content_of(row) @ self.ratios)[0]))
+                return round(float(estimates(content_of(row), self.ratios)[0]))
             case Synthetic(bytes=size):
                 return round(size * float(self.ratios[MODEL_TEXT]) + float(self.ratios[MESSAGE]))
 
@@ -158,7 +158,7 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     """
     amounts = content(ledger, weights)
     found, ratios = measure(ledger, amounts, start_ratios(weights, ledger))
-    estimate = amounts @ ratios
+    estimate = estimates(amounts, ratios)
     units = np.floor(estimate * _UNIT).astype(np.int64) + 1
     tokens, source = _shared(found, units, _caps(ledger, estimate))
     _fill(tokens, source, amounts, ratios, estimate, anything=len(found.tokens) > 0)
@@ -187,16 +187,16 @@ def without(ledger: Ledger, steps: Ints) -> Ledger:
     return replace(ledger, steps={**ledger.steps, "prompt_tokens": recorded})
 
 
-def measure(ledger: Ledger, amounts: Floats, start: Floats) -> tuple[Intervals, Floats]:
+def measure(ledger: Ledger, amounts: Ints, start: Floats) -> tuple[Intervals, Floats]:
     """The intervals of a session and the ratios fitted over them.
 
     Intervals that look like edits under the first fit are dropped and the ratios fitted again.
     """
     candidates = _grown(ledger)
     mixed = _amounts(candidates, amounts)
-    keep = ~_edited(candidates, mixed @ start)
+    keep = ~_edited(candidates, estimates(mixed, start))
     ratios = fit(mixed[keep], candidates.tokens[keep], start)
-    keep = ~_edited(candidates, mixed @ ratios)
+    keep = ~_edited(candidates, estimates(mixed, ratios))
     ratios = fit(mixed[keep], candidates.tokens[keep], start)
     return _pick(candidates, keep), ratios
 
@@ -220,10 +220,9 @@ def _pick(intervals: Intervals, keep: Ints) -> Intervals:
     return Intervals(*(getattr(intervals, name)[keep] for name in names))
 
 
-def _amounts(intervals: Intervals, amounts: Floats) -> Floats:
-    prefix = np.concatenate([np.zeros((1, amounts.shape[1])), np.cumsum(amounts, axis=0)])
-    mixed: Floats = prefix[intervals.stop] - prefix[intervals.start]
-    return mixed
+def _amounts(intervals: Intervals, amounts: Ints) -> Ints:
+    prefix = np.concatenate([np.zeros((1, amounts.shape[1]), dtype=np.int64), np.cumsum(amounts, axis=0)])
+    return np.asarray(prefix[intervals.stop] - prefix[intervals.start])
 
 
 def _edited(intervals: Intervals, estimate: Floats) -> Ints:
@@ -263,7 +262,7 @@ def _remainders(owner: Ints, part: Ints, missing: Ints) -> Ints:
     return (rank < missing[owner]).astype(np.int64)
 
 
-def _fill(tokens: Ints, source: Ints, amounts: Floats, ratios: Floats, estimate: Floats, *, anything: bool) -> None:
+def _fill(tokens: Ints, source: Ints, amounts: Ints, ratios: Floats, estimate: Floats, *, anything: bool) -> None:
     """Give every event that no interval covers an estimate, in place."""
     kind = np.argmax(amounts * np.maximum(ratios, 1e-9), axis=1) if len(amounts) else np.zeros(0, dtype=np.int64)
     measured = source >= 0
@@ -347,7 +346,7 @@ def _inserted(ledger: Ledger, tokens: Ints, overhead: int, ratios: Floats) -> tu
 
 def _guesses(base: Base, ratios: Floats) -> tuple[int, ...]:
     rows = {name: np.array(values, dtype=np.int64) for name, values in base.costs.items()}
-    return tuple(int(value) for value in np.rint(content_of(rows) @ ratios))
+    return tuple(int(value) for value in np.rint(estimates(content_of(rows), ratios)))
 
 
 def _explained(guess: tuple[int, ...], missing: int, base: Base) -> tuple[int, ...]:

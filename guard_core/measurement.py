@@ -12,7 +12,7 @@ import numpy as np
 
 from guard_core.attribution import Intervals, attribute, attributed_steps, measure, without
 from guard_core.ledger import Ints, Ledger
-from guard_core.ratios import KINDS, Floats, content, start_ratios
+from guard_core.ratios import KINDS, Floats, content, estimates, start_ratios
 
 # How a left-out call was predicted; `how` of a measurement holds an index into this.
 METHODS = (
@@ -109,12 +109,12 @@ def _groups(steps: Ints) -> list[Ints]:
 
 
 def _predict(
-    ledger: Ledger, weights: Ints | None, amounts: Floats, start: Floats, group: Ints, predicted: Ints, how: Ints
+    ledger: Ledger, weights: Ints | None, amounts: Ints, start: Floats, group: Ints, predicted: Ints, how: Ints
 ) -> None:
     """Predict the calls of one group from the rest, in place."""
     rest = without(ledger, group)
     found, ratios = measure(rest, amounts, start)
-    costs = np.concatenate([[0.0], np.cumsum(amounts @ ratios)])
+    costs = np.concatenate([[0.0], np.cumsum(estimates(amounts, ratios))])
     known = np.flatnonzero(rest.steps["prompt_tokens"] > 0)
     for step in group:
         tokens, way = _neighbours(rest, found, known, costs, int(step))

@@ -3,6 +3,9 @@
 The requests of a session mix all kinds, so the ratios are found together: least squares over the measured intervals,
 where outliers (content that is not in the recording) count less and kinds that hardly occur keep their starting ratio
 at the session's own level.
+
+Ratios decide tokens, and equal sessions must give equal tokens on every machine: the arithmetic here is whole numbers
+and plain elementwise floats in a fixed order, never a linear algebra library, whose last bits differ by processor.
 """
 
 from __future__ import annotations
@@ -26,25 +29,33 @@ START = np.array([0.25, 0.25, 0.05, 0.3, 0.3, 1_200.0, 0.02, 4.0])
 # How much content the starting ratio is worth against what is measured (bytes, pictures, messages).
 BELIEF = np.array([500.0, 500.0, 500.0, 500.0, 500.0, 1.0, 1_000.0, 8.0])
 HIGHEST = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 20_000.0, 2.0, 40.0])
+MOST_INTERVALS = 4_000  # ratios of longer sessions are fitted over so many intervals, evenly spaced
 _ROUNDS = 8
-_DIGITS = 6  # ratios are rounded, so that the last bits of a processor's arithmetic never reach a token
+_DIGITS = 6  # ratios are whole millionths, so that estimates are exact sums
+_MICRO = 10**_DIGITS
 
 
-def content(ledger: Ledger, weights: Ints | None = None) -> Floats:
+def content(ledger: Ledger, weights: Ints | None = None) -> Ints:
     """How much of every kind each event holds: one row per event, one column per entry of KINDS."""
     return content_of(ledger.events, weights)
 
 
-def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Floats:
+def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Ints:
     """The same for cost columns. With `weights` (tokenizer counts per event) text is measured in those."""
     parts = (events["reasoning_bytes"], events["call_bytes"], events["result_bytes"])
     text = events["bytes"] - sum(parts)
     by_model = (events["flags"] & MODEL) > 0
-    texts = np.stack([np.where(by_model, 0, text), np.where(by_model, text, 0), *parts]).astype(np.float64)
+    texts = np.stack([np.where(by_model, 0, text), np.where(by_model, text, 0), *parts])
     if weights is not None:
-        texts *= weights / np.maximum(events["bytes"], 1)
-    media = ((events["flags"] & HAS_MEDIA) > 0).astype(np.float64)
-    return np.concatenate([texts, [media, events["opaque_bytes"], np.ones(len(text))]]).T
+        texts = texts * weights // np.maximum(events["bytes"], 1)
+    media = ((events["flags"] & HAS_MEDIA) > 0).astype(np.int64)
+    return np.concatenate([texts, [media, events["opaque_bytes"], np.ones(len(text), dtype=np.int64)]]).T
+
+
+def estimates(amounts: Ints, ratios: Floats) -> Floats:
+    """Tokens of each row of amounts: an exact sum in millionths of a token."""
+    micro = np.rint(ratios * _MICRO).astype(np.int64)
+    return np.asarray((amounts * micro).sum(axis=1) / _MICRO)
 
 
 def start_ratios(weights: Ints | None, ledger: Ledger) -> Floats:
@@ -56,18 +67,21 @@ def start_ratios(weights: Ints | None, ledger: Ledger) -> Floats:
     return start
 
 
-def fit(amounts: Floats, tokens: Ints, start: Floats) -> Floats:
+def fit(amounts: Ints, tokens: Ints, start: Floats) -> Floats:
     """The ratios that explain `tokens` of every interval by the `amounts` of each kind in it."""
     if not len(tokens):
         return start
+    if len(tokens) > MOST_INTERVALS:
+        chosen = np.arange(MOST_INTERVALS) * len(tokens) // MOST_INTERVALS
+        amounts, tokens = amounts[chosen], tokens[chosen]
     goal = tokens.astype(np.float64)
-    level = _level(amounts @ start, goal)
+    level = _level(estimates(amounts, start), goal)
     prior = np.concatenate([start[:TEXT_KINDS] * level, start[TEXT_KINDS:]])
     belief = BELIEF.copy()
     belief[:TEXT_KINDS] *= START[:TEXT_KINDS] / np.maximum(start[:TEXT_KINDS], 1e-9)
     ratios = prior
     for _ in range(_ROUNDS):
-        ratios = _bounded(amounts, goal, prior, belief, amounts @ ratios)
+        ratios = _bounded(amounts, goal, prior, belief, estimates(amounts, ratios))
     return np.round(ratios, _DIGITS)
 
 
@@ -80,21 +94,56 @@ def _level(estimate: Floats, goal: Floats) -> float:
     return float(np.clip(ratio[middle], 0.25, 6.0))
 
 
-def _bounded(amounts: Floats, goal: Floats, prior: Floats, belief: Floats, estimate: Floats) -> Floats:
+def _bounded(amounts: Ints, goal: Floats, prior: Floats, belief: Floats, estimate: Floats) -> Floats:
     """One weighted least squares step; ratios below 0 or above HIGHEST are set to the bound and left out."""
     scale = np.maximum(estimate, 1.0) + 40.0
     error = np.abs(goal - estimate) / scale
     trust = np.minimum(1.0, 0.25 / np.maximum(error, 1e-9)) / scale
     wanted = belief * prior
-    matrix = (amounts * trust[:, None]).T @ amounts + np.diag(belief**2 / (wanted + 40.0))
-    right = (amounts * trust[:, None]).T @ goal + belief * wanted / (wanted + 40.0)
+    matrix, right = _normal(amounts, trust, goal)
+    matrix += np.diag(belief**2 / (wanted + 40.0))
+    right += belief * wanted / (wanted + 40.0)
     ratios, free = np.zeros(len(prior)), np.ones(len(prior), dtype=bool)
     for _ in range(len(prior)):
-        rest = right[free] - matrix[np.ix_(free, ~free)] @ ratios[~free]
-        ratios[free] = np.linalg.solve(matrix[np.ix_(free, free)], rest)
+        kept, bound = np.flatnonzero(free), np.flatnonzero(~free)
+        rest = right[kept] - (matrix[np.ix_(kept, bound)] * ratios[bound]).sum(axis=1)
+        ratios[kept] = _solve(matrix[np.ix_(kept, kept)], rest)
         outside = free & ((ratios < 0.0) | (ratios > HIGHEST))
         if not outside.any():
             break
         ratios[outside] = np.clip(ratios[outside], 0.0, HIGHEST[outside])
         free &= ~outside
     return ratios
+
+
+def _normal(amounts: Ints, trust: Floats, goal: Floats) -> tuple[Floats, Floats]:
+    """The weighted normal equations, summed interval by interval."""
+    kinds = amounts.shape[1]
+    matrix, right = np.zeros((kinds, kinds)), np.zeros(kinds)
+    for row in range(kinds):
+        weighted = amounts[:, row] * trust
+        right[row] = _total(weighted * goal)
+        for column in range(row, kinds):
+            matrix[row, column] = matrix[column, row] = _total(weighted * amounts[:, column])
+    return matrix, right
+
+
+def _total(values: Floats) -> float:
+    """A sum in the order of the values."""
+    return float(np.cumsum(values)[-1])
+
+
+def _solve(matrix: Floats, right: Floats) -> Floats:
+    """Elimination for a positive definite matrix."""
+    matrix, right = matrix.copy(), right.copy()
+    size = len(right)
+    for pivot in range(size):
+        for row in range(pivot + 1, size):
+            factor = matrix[row, pivot] / matrix[pivot, pivot]
+            matrix[row] -= factor * matrix[pivot]
+            right[row] -= factor * right[pivot]
+    found = np.zeros(size)
+    for row in reversed(range(size)):
+        known = sum(float(matrix[row, other] * found[other]) for other in range(row + 1, size))
+        found[row] = (right[row] - known) / matrix[row, row]
+    return found

@@ -15,6 +15,7 @@ from guard_core.ledger import Ledger
 from guard_core.measurement import Errors, measure_session
 from guard_core.recordings import read
 from guard_core.sessions import Session
+from guard_core.tokens.tokenizer import ENCODINGS, count_events
 
 HELP = "predict every recorded call from the others and compare estimators on the same calls"
 
@@ -55,11 +56,18 @@ def _report(file: str, session: Session) -> dict[str, Any]:
         "overhead": found.overhead,
         "tokens_per_byte": found.ratios,
         "leave_one_out": measured.overall,
+        "leave_one_out_by_tokenizer": _by_tokenizer(session, ledger) if measured.overall else {},
         "by_kind": measured.by_kind,
         "by_method": measured.by_method,
         "stretches": measured.stretches,
         "estimators": compare(session, ledger) if measured.overall else {},
     }
+
+
+def _by_tokenizer(session: Session, ledger: Ledger) -> dict[str, Errors | None]:
+    """The same with each tokenizer's counts as weights instead of bytes."""
+    counts = {name: count_events(session.events, name) for name in ENCODINGS}
+    return {name: measure_session(ledger, weights).overall for name, weights in counts.items()}
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -72,6 +80,8 @@ def _print(report: dict[str, Any]) -> None:
     )
     print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step")
     _row("every call from the others", report["leave_one_out"])
+    for name, value in report["leave_one_out_by_tokenizer"].items():
+        _row(f"  weighed by {name}", value)
     for name, value in report["by_kind"].items():
         _row(f"  after {name}", value)
     if report["stretches"]:

@@ -1,5 +1,9 @@
 """Recorded prompt tokens are shared out to events, and what stays over is shown."""
 
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -7,7 +11,7 @@ from guard_core.attribution import EXACT, NEAREST, SHARED, Attribution, attribut
 from guard_core.errors import GuardError
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
-from guard_core.simulator.samples import SAMPLES
+from guard_core.simulator.samples import SAMPLES, big_session
 from guard_core.views import Inserted, Span, Synthetic
 from tests.builders import calls, image, model, session, tool_call, tool_result, user
 
@@ -148,3 +152,27 @@ def test_tool_results_of_an_empty_session_are_no_trouble():
     assert attribute(Ledger.of(session())).overhead == 0
     lonely = attribute(Ledger.of(session(tool_call(), tool_result(""))))
     assert len(lonely.tokens) == 2
+
+
+def test_another_process_and_hash_seed_give_the_same_bytes():
+    code = (
+        "import hashlib; from guard_core.attribution import attribute; from guard_core.ledger import Ledger;"
+        "from guard_core.simulator.samples import SAMPLES;"
+        "data = b''.join(attribute(Ledger.of(item.build())).to_bytes() for item in SAMPLES.values());"
+        "print(hashlib.sha256(data).hexdigest())"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "LC_ALL": "C"}, capture_output=True, check=True
+        )
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(runs[0].stdout.strip()) == 64
+
+
+def test_a_very_long_session_is_attributed_in_a_moment():
+    ledger = Ledger.of(big_session(20_000, 40))
+    begun = time.perf_counter()
+    assert not attribute(ledger).residual.any()
+    assert time.perf_counter() - begun < 1
