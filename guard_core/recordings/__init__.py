@@ -13,6 +13,7 @@ from typing import IO
 import msgspec
 
 from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
+from guard_core.recordings import sqlite_source
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.limits import Limits
 from guard_core.recordings.registry import FORMATS
@@ -94,7 +95,7 @@ def _seen(source: Source) -> str:
         case Shape.EMPTY:
             return "an empty file"
         case Shape.SQLITE:
-            return "a SQLite database"
+            return _database(source)
         case Shape.ZIP:
             return "a ZIP archive (only Inspect's .eval is read; unpack any other and import its files)"
         case Shape.TEXT:
@@ -106,6 +107,13 @@ def _seen(source: Source) -> str:
             if isinstance(value, dict):
                 return f"a JSON object with the keys {_keys(value)}"
             return f"a JSON array of {len(value)} items" if isinstance(value, list) else "a single JSON value"
+
+
+def _database(source: Source) -> str:
+    names = sqlite_source.tables(source)
+    found = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
+    missing = sqlite_source.is_wal_missing(source)
+    return f"a SQLite database with {found}{' and without its -wal file, which may hold the rest' if missing else ''}"
 
 
 def _keys(value: dict[str, object]) -> str:

@@ -249,6 +249,8 @@ class _Reader:
         path = main_path([node for node in self.nodes if not node.sidechain], self._tool_links(), self._bridges())
         builder = _build(path, self.messages, self.boundaries, self.source)
         chains = self._sidechains()
+        if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
+            builder.notes.append("the file begins in the middle of a session: what came before is not in it")
         self._add_side_calls(builder, {node.line for node in path}, chains)
         session = builder.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title())
         return [session, *(self._whole(group, name) for name, group in chains.items() if _answers(group))]

@@ -41,6 +41,12 @@ def tables(source: Source) -> Tables:
     return found
 
 
+def is_wal_missing(source: Source) -> bool:
+    """Does the database write ahead, without the file that it writes to?"""
+    wal = source.beside("-wal")
+    return source.head(20)[18:20] == _WAL_MODE and (wal is None or not wal.stat().st_size)
+
+
 class Database:
     """A SQLite file opened for reading. Errors of SQLite become DamagedRecording or LimitExceeded."""
 
@@ -113,13 +119,12 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         path = self.source.path
-        header = self.source.head(20)
         wal = self.source.beside("-wal")
         if wal is not None and wal.stat().st_size:
             path = self._copy(path, wal)
             options = "mode=rw"
         else:
-            self.wal_missing = header[18:20] == _WAL_MODE
+            self.wal_missing = is_wal_missing(self.source)
             options = "mode=ro&immutable=1"
         try:
             uri = f"file:{quote(str(path.resolve()))}?{options}"
