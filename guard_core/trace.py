@@ -119,12 +119,19 @@ class Trace:
     def view(self, step: int, at: int) -> View:
         """What was sent at a step whose request was built over `at` log events."""
         past = [record for record in self.compactions if record.step <= step]
-        if not past:
+        if not past or self._unchanged(step):
             return (Span(0, at),) if at else ()
         if past[-1].step == step:
             return past[-1].after
         kept: View = (Span(past[-1].kept_from, at),) if past[-1].kept_from < at else ()
         return (*past[-1].carried, *kept)
+
+    def _unchanged(self, step: int) -> bool:
+        """Did the policy give up and send the whole log, without its summary (a failed sliding compaction)."""
+        names = ("held", "fired", "contents_built", "contents_sent", "heuristic_built", "heuristic_sent")
+        held, fired, built, sent, tokens, tokens_sent = (int(self.columns[name][step]) for name in names)
+        gave_up = held in (NOTHING_TO_COMPACT, SUMMARISER_FAILED) and not fired
+        return gave_up and built == sent and tokens == tokens_sent
 
     def digest(self) -> str:
         """SHA-256 over policy, settings, engine version, window, columns and compaction records."""

@@ -1,0 +1,62 @@
+"""Conformance: recorded behaviour of ContextGuard (vector files) against this engine, figure by figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from guard_core.conformance import functions, scripted, singleshot, traces
+from guard_core.conformance.compare import Difference, Verdict
+from guard_core.conformance.vectors import VectorError, load
+from guard_core.errors import GuardError
+
+__all__ = ["FORMATS", "Difference", "Outcome", "VectorError", "Verdict", "check_file", "check_paths", "files_under"]
+
+FORMATS: dict[str, Callable[[bytes], Iterator[Verdict]]] = {
+    "contextguard-trace/1": traces.check,
+    "contextguard-scripted/1": scripted.check,
+    "contextguard-function/1": functions.check,
+    "contextguard-singleshot/1": singleshot.check,
+}
+
+
+class Outcome(NamedTuple):
+    """What was found in one file: a verdict per profile, or why it could not be judged."""
+
+    path: Path
+    verdicts: tuple[Verdict, ...]
+    problem: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Was everything judged and equal."""
+        return not self.problem and all(verdict.difference is None for verdict in self.verdicts)
+
+
+def check_file(path: Path) -> Outcome:
+    """Judge one vector file."""
+    try:
+        format_, data = load(path)
+        if format_ not in FORMATS:
+            known = ", ".join(FORMATS)
+            return Outcome(path, (), f"its format is {format_[:60]!a}; known are {known}")
+        verdicts = tuple(FORMATS[format_](data))
+        return Outcome(path, verdicts, "" if verdicts else "it holds no run")
+    except GuardError as error:
+        return Outcome(path, (), str(error))
+
+
+def check_paths(paths: list[Path]) -> Iterator[Outcome]:
+    """Judge files, and every .json file under folders, in order of name."""
+    for path in paths:
+        found = files_under(path)
+        if not found:
+            yield Outcome(path, (), "the folder holds no .json file")
+        for file in found:
+            yield check_file(file)
+
+
+def files_under(path: Path) -> list[Path]:
+    """The file itself, or the .json files under a folder."""
+    return sorted(path.rglob("*.json")) if path.is_dir() else [path]
