@@ -89,10 +89,12 @@ class ClaudeCode:
     def matches(self, source: Source) -> bool:
         """Lines with a `uuid` know their parent and session; files of side lines alone are known by their kinds."""
         heads = [line.obj for line in source.head_lines()]
-        linked = [obj for obj in heads if "uuid" in obj and "sessionId" in obj and obj.get("type") in _MESSAGE_KINDS]
+        linked = [
+            obj for obj in heads if obj.keys() >= {"uuid", "sessionId"} and str(obj.get("type")) in _MESSAGE_KINDS
+        ]
         if any("parentUuid" in obj or "logicalParentUuid" in obj for obj in linked):
             return True
-        kinds = [obj.get("type") for obj in heads]
+        kinds = [str(obj.get("type")) for obj in heads]
         return bool(kinds) and all(kind in _OTHER_KINDS or (kind == "summary") for kind in kinds)
 
     def read(self, source: Source) -> Recording:

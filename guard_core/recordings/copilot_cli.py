@@ -35,7 +35,7 @@ class CopilotFormat:
 
     def matches(self, source: Source) -> bool:
         lines = source.head_lines()
-        own = sum(1 for line in lines if line.obj.get("type") in OWN_TYPES and isinstance(line.obj.get("data"), dict))
+        own = sum(1 for line in lines if fields.text(line.obj, "type") in OWN_TYPES and isinstance(line.obj.get("data"), dict))
         return own > 0 and all("type" in line.obj and "data" in line.obj for line in lines[:3])
 
     def read(self, source: Source) -> Recording:

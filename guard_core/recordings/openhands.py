@@ -107,9 +107,9 @@ def _array(value: Any) -> list[Any]:
 def _is_event(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    if value.get("kind") in SDK_KINDS:
+    if fields.text(value, "kind") in SDK_KINDS:
         return True
-    return value.get("source") in SOURCES and ("action" in value or "observation" in value) and "id" in value
+    return fields.text(value, "source") in SOURCES and ("action" in value or "observation" in value) and "id" in value
 
 
 def _is_row(value: JSON) -> bool:

@@ -389,7 +389,7 @@ def _open_inference_event(item: dict[str, Any]) -> Event | None:
         return None
     content = item.get("message.content")
     name = str(item.get("message.name") or "")
-    if item.get("message.role") in chat.RESULT_ROLES:
+    if str(item.get("message.role")) in chat.RESULT_ROLES:
         call_id = str(item.get("message.tool_call_id") or "")
         return Event(role, (ToolResultPart(name, content if content is not None else "", call_id),))
     parts: list[Part] = list(fields.content_parts(content))
@@ -561,9 +561,9 @@ def _is_model(span: TraceSpan) -> bool:
         return str(kind).upper() == "LLM"
     operation = attributes.get("gen_ai.operation.name")
     if operation is not None:
-        return operation in MODEL_OPERATIONS
+        return str(operation) in MODEL_OPERATIONS
     if "llm.request.type" in attributes:
-        return attributes["llm.request.type"] in {"chat", "completion"}
+        return str(attributes["llm.request.type"]) in {"chat", "completion"}
     if "traceloop.span.kind" in attributes:
         return False
     return any(key in attributes for key in PROMPT_KEYS) or "gcp.vertex.agent.llm_request" in attributes

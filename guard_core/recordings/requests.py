@@ -134,8 +134,9 @@ class Thread:
         elif request.declared is not None:
             self._compact(request, keys, request.declared)
             return
-        missing = max(0, request.lost - self.lost)
-        self._drop_unconfirmed(keys, missing)
+        missing = min(max(0, request.lost - self.lost), len(self._keys))
+        whole = self._keys[:missing] + keys
+        self._drop_unconfirmed(whole)
         for event, key in list(zip(request.messages, keys))[len(self._keys) - missing :]:
             self._log(event, key)
         self._called(request)
@@ -156,21 +157,24 @@ class Thread:
         rest.setdefault("agent", self.agent)
         return builder.session(system=self.system, tools=self.tools, **rest)
 
-    def _drop_unconfirmed(self, keys: list[bytes], missing: int) -> None:
+    def repeats_answer(self, keys: list[bytes], lost: int = 0) -> bool:
+        """Does a request begin with the whole history and the last answer as it arrived?"""
+        return self.keys_of(keys, lost)[: len(self._keys)] == self._keys
+
+    def _drop_unconfirmed(self, keys: list[bytes]) -> None:
         """The answer as the next request repeats it takes the place of the answer as it arrived."""
         stop = self._confirmed
-        while stop < len(self._keys) and stop - missing < len(keys) and keys[stop - missing] == self._keys[stop]:
+        while stop < len(self._keys) and stop < len(keys) and keys[stop] == self._keys[stop]:
             stop += 1
         dropped = len(self._keys) - stop
         if not dropped:
             return
         del self._sent[stop:], self._keys[stop:]
         self._shorten(len(self.events) - dropped)
-        answered_by_model = len(keys) > stop - missing
         last = self.calls[-1] if self.calls else None
         if last is not None and last.response is not None and last.response >= len(self.events):
-            response = last.response if answered_by_model and last.response == len(self.events) else None
-            self.calls[-1] = msgspec.structs.replace(last, response=response)
+            repeated = len(keys) > stop and last.response == len(self.events)
+            self.calls[-1] = msgspec.structs.replace(last, response=last.response if repeated else None)
 
     def _log(self, event: Event, key: bytes) -> None:
         self._sent.append(_Item(key, event, len(self.events)))
@@ -234,6 +238,9 @@ class Thread:
             items.append(_Item(key, event, found))
         items.reverse()
         cut = len(items)
+        behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)
+        if behind and items[behind - 1].index == len(self.events) - 1:
+            cut = behind  # the last event was kept: what stands behind it is news
         while cut and items[cut - 1].index is None and self._is_new(items[cut - 1].event):
             cut -= 1
         return items[:cut], [(item.event, item.key) for item in items[cut:]]
@@ -352,7 +359,7 @@ def _keys_of(requests: list[Request]) -> list[list[bytes]]:
 def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> Thread | None:
     request, own = requests[index], keys[index]
     for thread in reversed(threads):
-        if thread.extends(own, request.lost):
+        if thread.extends(own, request.lost) and not _answer_comes_back(thread, requests, keys, index):
             return thread
     if request.declared is not None and threads:
         return max(threads, key=lambda thread: (thread.shares(own), len(thread.calls)))
@@ -360,6 +367,14 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
         if thread.shares(own) and not _comes_back(thread, requests, keys, index):
             return thread
     return None
+
+
+def _answer_comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:
+    """A request that asks something else about the history (a title): the last answer is missing, but comes later."""
+    if thread.repeats_answer(keys[index], requests[index].lost):
+        return False
+    ahead = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
+    return any(thread.repeats_answer(keys[later], requests[later].lost) for later in ahead)
 
 
 def _comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:
