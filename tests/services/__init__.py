@@ -1,0 +1,1 @@
+"""Tests with real neighbours: the server as a process, sockets, PostgreSQL, Redis."""

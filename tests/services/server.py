@@ -1,0 +1,172 @@
+"""The server as a user starts it: a process with a data folder of its own, on a free port, spoken to over a socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+from uuid import uuid4
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 40  # a first start on a busy machine; a quiet one needs two
+STOP_SECONDS = 10.0  # the promise
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@dataclass
+class Running:
+    """A started server."""
+
+    process: subprocess.Popen[str]
+    origin: str
+    data_dir: Path
+    cookie: str = ""
+    token: str = ""
+
+    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        address = urlparse(self.origin)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        given = {"Cookie": self.cookie, **(headers or {})} if self.cookie else headers or {}
+        try:
+            connection.request(method, path, body=body, headers=given)
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.request("GET", path, headers=headers)
+
+    def post(self, path: str, body: bytes = b"", content_type: str = "application/x-www-form-urlencoded") -> Answer:
+        """A post as the page sends it, with its token."""
+        if not self.token:
+            self._fetch_token()
+        headers = {"X-CSRFToken": self.token, "Content-Type": content_type, "Origin": self.origin}
+        return self.request("POST", path, body, headers)
+
+    def upload(self, name: str, content: bytes, **fields: str) -> Answer:
+        """A file sent by the form."""
+        boundary = uuid4().hex
+        parts = [
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
+            for key, value in fields.items()
+        ]
+        parts.append(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode())
+        body = b"".join([*parts, content, f"\r\n--{boundary}--\r\n".encode()])
+        return self.post("/recordings/", body, f"multipart/form-data; boundary={boundary}")
+
+    def workers(self) -> list[int]:
+        """Process ids of the workers."""
+        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        return [int(line) for line in found.stdout.split()]
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ask it to end; its exit code. subprocess.TimeoutExpired when it does not end in time."""
+        self.process.send_signal(number)
+        return self.process.wait(STOP_SECONDS)
+
+    def _fetch_token(self) -> None:
+        page = self.get("/")
+        self.cookie = page.headers["set-cookie"].split(";")[0]
+        found = re.search(r'X-CSRFToken": "([^"]+)"', page.text)
+        assert found is not None, page.text[:500]
+        self.token = found[1]
+
+
+def command(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """The command line of the package, as a process."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "inspector.cli", *arguments],
+        cwd=ROOT,
+        env={**clean_environment(), **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def clean_environment() -> dict[str, str]:
+    kept = {"PATH", "HOME", "LANG", "TMPDIR"}
+    return {**{key: value for key, value in os.environ.items() if key in kept}, "PYTHONUNBUFFERED": "1"}
+
+
+@contextmanager
+def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Running]:
+    """A server, ended with the block."""
+    process = command("serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environment=environment)
+    lines: queue.Queue[str] = queue.Queue()
+    errors: list[str] = []
+    readers = [
+        threading.Thread(target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True),
+        threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
+    with process:  # closes its pipes in the end
+        try:
+            yield Running(process, _origin(lines, errors), data_dir)
+        finally:
+            _end(process)
+            for reader in readers:
+                reader.join(5)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _origin(lines: queue.Queue[str], errors: list[str]) -> str:
+    try:
+        greeting = lines.get(timeout=START_SECONDS)
+    except queue.Empty:
+        raise AssertionError("the server did not start: " + "".join(errors)) from None
+    found = re.search(r"http://\S+:\d+", greeting)
+    assert found is not None, greeting
+    return found[0]
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """The first true value of the condition, looked for again and again; AssertionError after the time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("what was waited for did not come")
+
+
+def transcript(messages: int = 4) -> bytes:
+    """A small list of chat messages, as a recording."""
+    spoken = [
+        {"role": "user" if index % 2 == 0 else "assistant", "content": f"message {index} of {uuid4().hex}"}
+        for index in range(messages)
+    ]
+    return json.dumps({"model": "gpt-4o", "messages": spoken}).encode()

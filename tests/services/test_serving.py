@@ -1,0 +1,106 @@
+"""Starting, refusing to start, stopping."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.services.server import Running, command, running, until
+
+
+def test_it_says_where_it_listens_and_is_healthy(server: Running) -> None:
+    answer = server.get("/healthz")
+    assert answer.status == 200
+    assert json.loads(answer.body)["status"] == "ok"
+
+
+def test_everything_stored_is_for_its_owner_alone(server: Running) -> None:
+    assert stat.S_IMODE(server.data_dir.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.data_dir.iterdir() if path.is_file()}
+    assert modes["secret-key"] == 0o600
+    assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_cleanly_when_asked(number: int, tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        workers = until(started.workers)
+        assert started.stop(number) == 0
+    assert not any(_alive(worker) for worker in workers)
+
+
+def test_the_worker_ends_when_the_server_is_killed(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        workers = until(started.workers)
+        started.process.kill()
+        until(lambda: not any(_alive(worker) for worker in workers), 15)
+
+
+def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> None:
+    def kept() -> tuple[str, str, float]:
+        files = [tmp_path / name for name in ("secret-key", "static.stamp", "static/staticfiles.json")]
+        return files[0].read_text(), files[1].read_text(), files[2].stat().st_mtime
+
+    with running(tmp_path) as started:
+        first = kept()
+        assert started.stop() == 0
+    with running(tmp_path):
+        assert kept() == first
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
+def test_without_login_it_refuses_to_be_reached_from_elsewhere(address: str, tmp_path: Path) -> None:
+    process = command("--bind", address, "--data-dir", str(tmp_path))
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told.count("\n") == 1
+    assert "no login" in told
+
+
+def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) -> None:
+    process = command("--port", server.origin.rsplit(":", 1)[1], "--data-dir", str(tmp_path))
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told.count("\n") == 1
+    assert "Address already in use" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("PORT", "eighty"), ("ALLOWED_HOSTS", "*"), ("DATABASE_URL", "mysql://x/y")]
+)
+def test_a_wrong_setting_is_told_in_one_sentence(name: str, value: str, tmp_path: Path) -> None:
+    process = command("--data-dir", str(tmp_path), environment={name: value})
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told.count("\n") == 1
+    assert name in told
+
+
+def test_a_data_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    process = command("--data-dir", str(tmp_path / "file" / "data"))
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told.count("\n") == 1
+
+
+def test_a_database_that_does_not_answer_is_told_in_one_sentence(tmp_path: Path) -> None:
+    nobody = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
+    process = command("--port", "0", "--data-dir", str(tmp_path), environment=nobody)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told.count("\n") == 1
+    assert "database" in told
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
