@@ -39,6 +39,7 @@ class Analysis:
     replayed: Trace
     data: Timeline
     head: CoreSession
+    key: tuple[str, int]  # of the session: id, revision
 
     @cached_property
     def recorded_findings(self) -> tuple[Finding, ...]:
@@ -70,9 +71,7 @@ class Analysis:
     @cached_property
     def own_error(self) -> Errors | None:
         """How well this session's recorded calls are predicted from one another."""
-        if self.ledger.usage_ratio is not None or self.ledger.step_count > MEASURED_STEPS:
-            return None
-        return measure_session(self.ledger).overall
+        return _own_error(self.key)
 
     @property
     def diverges(self) -> bool:
@@ -100,7 +99,18 @@ def _analyse(session_id: str, revision: int, override: int | None, choice: Choic
     observed = observe_recorded(ledger, policy, window=window.value, usage=usage)
     replayed = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer)
     data = timeline(ledger, observed, replayed)
-    return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, head=convert.load_head(row))
+    head = convert.load_head(row)
+    key = (session_id, row.revision)
+    return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, head, key)
+
+
+@lru_cache(maxsize=KEPT)
+def _own_error(key: tuple[str, int]) -> Errors | None:
+    """The error does not depend on the replay's settings, so a changed setting does not wait for it."""
+    ledger = convert.load_ledger(Session.objects.get(pk=key[0]))
+    if ledger.usage_ratio is not None or ledger.step_count > MEASURED_STEPS:
+        return None
+    return measure_session(ledger).overall
 
 
 def window_of(row: Session, choice: Choice) -> Sourced:

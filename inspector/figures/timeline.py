@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.ledger import Ledger
 from guard_core.trace import Trace
 from guard_core.views import kept_events
@@ -15,7 +16,6 @@ from guard_core.views import kept_events
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NO_STEPS: Ints = np.array([], dtype=np.int64)
-NEAR_MISS = 0.95  # of the window, and not over it: the next tool result may be the one too many
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def timeline(ledger: Ledger, observed: Trace, replayed: Trace | None = None, *, 
         factor_cap=_number(observed.settings.get("cap")),
         compactions=recorded_compaction_steps(ledger),
         overflows=np.flatnonzero(recorded > window),
-        near_misses=np.flatnonzero((recorded > NEAR_MISS * window) & (recorded <= window)),
+        near_misses=peaks(recorded, NEAR_MISS_SHARE * window, window),
         replayed=None if replayed is None else replayed_columns(replayed, observed, name),
         tracks=tuple(tracks),
     )
@@ -111,6 +111,14 @@ def recorded_compaction_steps(ledger: Ledger) -> Ints:
     if not len(epoch):
         return NO_STEPS
     return np.flatnonzero(np.diff(epoch, prepend=-1) > 0)
+
+
+def peaks(values: Floats, low: float, high: float) -> Ints:
+    """The highest step of each unbroken run of values above `low`, where that peak is not above `high`."""
+    near = np.append(np.nan_to_num(values) > low, False)
+    edges = np.flatnonzero(np.diff(near, prepend=False))
+    tops = [start + int(np.nanargmax(values[start:stop])) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
+    return np.array([top for top in tops if values[top] <= high], dtype=np.int64)
 
 
 def stripped_events(ledger: Ledger) -> Ints:

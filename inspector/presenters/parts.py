@@ -115,12 +115,27 @@ def role_of(event: Event) -> str:
 
 
 def summary_line(event: Event, length: int = 80) -> str:
-    """An event in one line: the first words, or the tools it calls."""
-    names = [part.name for part in event.parts if isinstance(part, ToolCallPart)]
+    """An event in one line: the tools it calls and with what, or its first words."""
+    calls = [part for part in event.parts if isinstance(part, ToolCallPart)]
     texts = [part.text for part in event.parts if isinstance(part, TextPart) and part.text.strip()]
-    if event.role is Role.MODEL and names:
-        return visible(counted(len(names), "call") + ": " + ", ".join(names))[:length] if len(names) > 1 else names[0]
+    if event.role is Role.MODEL and len(calls) > 1:
+        return _line(counted(len(calls), "call") + ": " + ", ".join(part.name for part in calls), length)
+    if event.role is Role.MODEL and calls:
+        return _line(f"{calls[0].name} {_gist(calls[0].arguments)}", length)
     if texts:
-        return visible(" ".join(texts[0][: length * 4].split())[:length])
-    results = [part.name or "result" for part in event.parts if isinstance(part, ToolResultPart)]
-    return visible(", ".join(results)[:length]) or (_kind(event.parts[0]) if event.parts else "empty")
+        return _line(texts[0], length)
+    results = [part for part in event.parts if isinstance(part, ToolResultPart)]
+    if results:
+        return _line(f"{results[0].name or 'result'}: {display_text(results[0])}", length)
+    return _kind(event.parts[0]) if event.parts else "empty"
+
+
+def _gist(arguments: Any) -> str:
+    """The first argument that says what a call is about."""
+    if isinstance(arguments, dict):
+        return next((value for value in arguments.values() if isinstance(value, str) and value.strip()), "")
+    return arguments if isinstance(arguments, str) else ""
+
+
+def _line(text: str, length: int) -> str:
+    return visible(" ".join(text[: length * 4].split())[:length])

@@ -1,0 +1,138 @@
+"""The decision card: a policy's arithmetic at one step, in its own order, and its verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from guard_core.trace import HELD_REASONS, Term, Trace
+from inspector.presenters.numbers import counted, factor, percent, tokens
+
+
+def card(trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted: bool = False) -> dict[str, Any]:
+    """The card of one step. `side` is "recorded" (the request that was really sent; `compacted`: it followed a recorded
+    compaction) or "replayed"."""
+    decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
+    fires = value(trace, "fired", step) == 1
+    return {
+        "side": side,
+        "inequality": inequality(decision, threshold),
+        "verdict": recorded_verdict(trace, step, compacted) if side == "recorded" else replayed_verdict(trace, step),
+        "badge": "fires" if fires else "does not fire",
+        "badge_class": "badge-compaction" if fires else "",
+        "terms": [term_row(term, step) for term in terms],
+        "notes": [note for note in (_answer_note(trace, step),) if note],
+        **_fill(decision, threshold, trace.window),
+    }
+
+
+def inequality(decision: int, threshold: int) -> str:
+    """The comparison that decides, with its numbers."""
+    if decision < 0 or threshold < 0:
+        return "nothing to compare"
+    return f"{decision:,} {'≥' if decision >= threshold else '<'} {threshold:,}"
+
+
+def recorded_verdict(trace: Trace, step: int, compacted: bool) -> str:
+    """What the policy says of the recorded request, and what the recorded agent did."""
+    decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
+    if value(trace, "fired", step) == 1:
+        if compacted:
+            return "Compact: the estimate reached the threshold, and the recorded agent did compact here."
+        return "Compact, says this policy; the recorded agent sent the request as it was."
+    if compacted:
+        return f"The recorded agent compacted here, although {_room(decision, threshold)}."
+    return f"No compaction: {_room(decision, threshold)}."
+
+
+def replayed_verdict(trace: Trace, step: int) -> str:
+    """What the policy did in the replay."""
+    held = HELD_REASONS[value(trace, "held", step)]
+    if value(trace, "fired", step) == 1:
+        return f"Compacts here{', but ' + held if held else ': the estimate reached the threshold'}."
+    if held:
+        return f"No compaction, although the threshold is reached: {held}."
+    return f"No compaction: {_room(value(trace, 'decision_tokens', step), value(trace, 'threshold', step))}."
+
+
+def _room(decision: int, threshold: int) -> str:
+    if decision < 0 or threshold < 0:
+        return "this policy compares nothing"
+    left = threshold - decision
+    return (
+        f"{left:,} tokens are left before the threshold" if left > 0 else f"the threshold is passed by {-left:,} tokens"
+    )
+
+
+def _answer_note(trace: Trace, step: int) -> str:
+    """How far the decision's number was from what the provider then reported."""
+    recorded, decision = value(trace, "recorded_prompt_tokens", step), value(trace, "decision_tokens", step)
+    if recorded <= 0 or decision <= 0 or value(trace, "fired", step) == 1:
+        return ""
+    error = (decision - recorded) / recorded
+    return f"The provider then reported {recorded:,} prompt tokens: the estimate was {_apart(error)}."
+
+
+def _apart(error: float) -> str:
+    if abs(error) < 0.0005:
+        return "exact"
+    return f"{abs(100 * error):.1f} % too {'high' if error > 0 else 'low'}"
+
+
+def term_row(term: Term, step: int) -> dict[str, Any]:
+    """One number of the arithmetic; where it was not measured at this step, the step at which it was."""
+    shown, unit = plain(term.value), term.unit
+    if term.name == "verdict":
+        shown, unit = ("fires" if term.value else "passes"), ""
+    elif term.unit == "factor":
+        shown, unit = factor(term.value), "×"
+    return {
+        "name": term.name,
+        "value": shown,
+        "unit": unit,
+        "expression": term.expression.replace(">=", "≥").replace("<=", "≤").replace(" x ", " × "),
+        "source": str(term.source),
+        "as_of": term.as_of if term.as_of != step else None,
+        "verdict": term.name == "verdict",
+    }
+
+
+def plain(value: float) -> str:
+    """A value with its groups; a whole number without a point."""
+    if np.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def _fill(decision: int, threshold: int, window: int) -> dict[str, Any]:
+    if decision < 0 or threshold < 0 or window <= 0:
+        return {"fill": None}
+    scale = max(window, decision)
+    label = f"{percent(decision, window, 1)} of the window of {tokens(window)}; the mark is the threshold"
+    return {"fill": f"{100 * decision / scale:.2f}", "mark": f"{100 * threshold / scale:.2f}", "fill_label": label}
+
+
+def value(trace: Trace, name: str, step: int) -> int:
+    """One entry of a column."""
+    return int(trace.columns[name][step])
+
+
+def settings_used(trace: Trace, window_source: str) -> list[dict[str, str]]:
+    """The policy's settings as they were in this trace, with where each comes from."""
+    rows = [{"name": "policy", "value": trace.policy, "source": "user"}]
+    rows.append({"name": "window", "value": tokens(trace.window), "source": window_source})
+    for name, value in sorted(trace.settings.items()):
+        if isinstance(value, bool) or name.startswith("mend_") or value is None:
+            continue
+        text = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+        rows.append(
+            {"name": name.replace("_", " "), "value": text, "source": "assumed" if name != "profile" else "user"}
+        )
+    return rows
+
+
+def passes_line(count: int) -> str:
+    """How many passes a compaction took."""
+    return counted(count, "pass", "passes")

@@ -1,0 +1,264 @@
+"""The overview of a session: four figures, findings, the comparison with the replay, and the facts of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from guard_core.findings import NEAR_MISS_SHARE, Case, Finding
+from guard_core.ledger import Ledger
+from guard_core.measurement import Errors
+from guard_core.sessions import Session, Source, Sourced
+from guard_core.trace import Trace
+from inspector.figures.timeline import Floats, Ints, Timeline, peaks
+from inspector.presenters.numbers import counted, percent, signed, signed_percent, tokens
+from inspector.presenters.whatif import Choice
+
+SHOWN_FINDINGS = 30
+SEVERITIES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
+
+
+def kpis(case: Case, data: Timeline, observed: Trace, evidence: str) -> list[dict[str, str]]:
+    """Peak fill, tokens saved by compaction, estimator bias, compactions."""
+    return [_peak(data), _saved(case), _bias(observed), _compactions(case, data, evidence)]
+
+
+def _peak(data: Timeline) -> dict[str, str]:
+    if not len(data) or np.isnan(data.recorded).all():
+        return _kpi("peak fill", "–", "", "the provider's counts are not in this file")
+    step = int(np.nanargmax(data.recorded))
+    note = f"{tokens(data.recorded[step])} of {tokens(data.window)} tokens at step {step}"
+    return _kpi("peak fill", percent(float(data.recorded[step]), data.window, 1), Source.PROVIDER.value, note)
+
+
+def _saved(case: Case) -> dict[str, str]:
+    made = case.compactions
+    if not made:
+        return _kpi("tokens saved by compaction", "–", "", "nothing was compacted")
+    saved = sum(max(0, item.before - item.after) for item in made)
+    mean = sum(item.after for item in made) / max(1, sum(item.before for item in made))
+    note = f"by {counted(len(made), 'compaction')}, each leaving {100 * mean:.0f} % on average"
+    return _kpi("tokens saved by compaction", tokens(saved), Source.RECOMPUTED.value, note)
+
+
+def _bias(observed: Trace) -> dict[str, str]:
+    recorded = observed.columns["recorded_prompt_tokens"].astype(np.float64)
+    heuristic = observed.columns["heuristic_sent"].astype(np.float64)
+    known = (recorded > 0) & (heuristic > 0)
+    if not known.any():
+        return _kpi("estimator bias", "–", "", "the provider's counts are not in this file")
+    bias = float(np.mean(heuristic[known] / recorded[known] - 1))
+    decided = observed.columns["decision_tokens"].astype(np.float64)
+    usable = known & (decided > 0) & (observed.columns["heuristic_decided"] == observed.columns["heuristic_sent"])
+    calibrated = float(np.mean(decided[usable] / recorded[usable] - 1)) if usable.any() else float("nan")
+    note = f"heuristic against provider, {counted(int(known.sum()), 'call')}; calibrated {signed_percent(calibrated)}"
+    return _kpi("estimator bias", signed_percent(bias), Source.RECOMPUTED.value, note)
+
+
+def _compactions(case: Case, data: Timeline, evidence: str) -> dict[str, str]:
+    count = len(case.compactions)
+    steps = ", ".join(str(item.step) for item in case.compactions[:4]) + (" …" if count > 4 else "")
+    parts = [f"at {'steps' if count > 1 else 'step'} {steps}"] if count else ["none in the recording"]
+    parts += [counted(len(data.overflows), "overflow")] if len(data.overflows) else []
+    return _kpi("compactions", f"{count:,}", evidence if count else "", ", ".join(parts))
+
+
+def _kpi(name: str, value: str, source: str, note: str) -> dict[str, str]:
+    return {"name": name, "value": value, "source": source, "note": note}
+
+
+def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path: str, choice: Choice) -> dict[str, Any]:
+    """Findings of both sides, each a link to its step; those of the replay say so."""
+    tagged = [(item, "recorded") for item in recorded] + [(item, "replayed") for item in replayed]
+    rows = [
+        {
+            "kind": item.kind.replace("_", " "),
+            "badge": SEVERITIES.get(item.severity, ""),
+            "sentence": item.sentence,
+            "side": side,
+            "step": item.step,
+            "url": path + choice.query(at=item.step, side=side if side == "replayed" else ""),
+        }
+        for item, side in tagged[:SHOWN_FINDINGS]
+    ]
+    return {"rows": rows, "count": len(tagged), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
+
+
+def comparison(data: Timeline, recorded: Case, replayed: Case, observed: Trace, own: Errors | None) -> dict[str, Any]:
+    """Recorded and replayed side by side, and how far the modelled part can be trusted."""
+    sent = replayed.tokens.astype(np.float64)
+    told = np.where(np.isnan(data.recorded), observed.columns["modelled_prompt_tokens"], data.recorded)
+    return {
+        "rows": [
+            _compare("compactions", len(recorded.compactions), len(replayed.compactions)),
+            _compare("overflows", _over(told, data), _over(sent, data), worse_if_more=True),
+            _compare("near misses", _near(told, data), _near(sent, data), worse_if_more=True),
+            _compare("tokens sent in all", _sum(told), _sum(sent)),
+            _compare("largest request, tokens", _largest(told), _largest(sent)),
+            _share("peak fill", _largest(told), _largest(sent), data.window),
+        ],
+        "honesty": honesty(data, own),
+    }
+
+
+def honesty(data: Timeline, own: Errors | None) -> str:
+    """From where on the replay is modelled, and how well this session's own calls can be predicted."""
+    first = None if data.replayed is None else data.replayed.divergence
+    if first is None:
+        return "The replay sends exactly what was recorded: under these settings the policy never does anything else."
+    text = f"From step {first} on the replay is modelled: the same turns and replies, with other requests."
+    if own is None:
+        return text
+    return (
+        f"{text} This session's recorded calls, each predicted from the others, are off by {100 * own.mape:.1f} % "
+        f"on average (bias {signed_percent(own.bias)}, 95 % within {100 * own.p95:.1f} %)."
+    )
+
+
+def _over(values: Floats, data: Timeline) -> int:
+    return int(np.count_nonzero(np.nan_to_num(values) > data.window))
+
+
+def _near(values: Floats, data: Timeline) -> int:
+    return len(peaks(values.astype(np.float64), NEAR_MISS_SHARE * data.window, data.window))
+
+
+def _sum(values: Floats) -> int:
+    return int(np.nansum(np.maximum(np.nan_to_num(values), 0)))
+
+
+def _largest(values: Floats) -> int:
+    return int(np.nanmax(np.nan_to_num(values))) if len(values) else 0
+
+
+def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = False) -> dict[str, Any]:
+    difference = signed(replayed - recorded)
+    worse = worse_if_more and replayed > recorded
+    return {
+        "name": name,
+        "recorded": tokens(recorded),
+        "replayed": tokens(replayed),
+        "difference": difference,
+        "worse": worse,
+    }
+
+
+def _share(name: str, recorded: int, replayed: int, window: int) -> dict[str, Any]:
+    points = 100 * (replayed - recorded) / window if window else 0.0
+    return {
+        "name": name,
+        "recorded": percent(recorded, window, 1),
+        "replayed": percent(replayed, window, 1),
+        "difference": "±0" if abs(points) < 0.05 else f"{'+' if points > 0 else '−'}{abs(points):.1f} points",
+        "worse": False,
+    }
+
+
+def caption(data: Timeline, name: str) -> str:
+    """The finding of the chart in words."""
+    if not len(data) or np.isnan(data.recorded).all():
+        first = "No provider counts in this file: the lines are estimates."
+    else:
+        step = int(np.nanargmax(data.recorded))
+        fill = percent(float(data.recorded[step]), data.window, 1)
+        first = f"Recorded prompt tokens peak at {fill} of the window at step {step}."
+    if data.replayed is None or data.replayed.divergence is None:
+        return f"{first} Replayed under {name}, every request is the same."
+    made = data.replayed.compactions
+    where = f", the first at step {made[0]}" if len(made) else ""
+    words = counted(len(made), "compaction")
+    return f"{first} Replayed under {name}: {words}{where}; modelled from step {data.replayed.divergence} on."
+
+
+def facts(
+    session: Session, ledger: Ledger, window: Sourced, format_name: str, turns: int, reported: int
+) -> list[dict[str, str]]:
+    """What is known about the session."""
+    calls = ledger.step_count
+    rows = [
+        {"name": "format", "value": format_name},
+        {"name": "agent", "value": session.agent},
+        {"name": "model", "value": session.model},
+        {
+            "name": "window",
+            "value": f"{window.value:,} tokens",
+            "source": window.source.value,
+            "note": window.note,
+        },
+        {"name": "model calls", "value": f"{calls:,}, {percent(reported, calls)} with the provider's count"},
+        {"name": "user turns", "value": f"{turns:,}"},
+        {"name": "messages", "value": f"{ledger.event_count:,}"},
+        {"name": "compactions", "value": _evidence_words(session)},
+        {
+            "name": "side calls",
+            "value": f"{len(session.side_calls):,} outside the main context" if session.side_calls else "",
+        },
+    ]
+    return [row for row in rows if row["value"]]
+
+
+def _evidence_words(session: Session) -> str:
+    found: dict[str, int] = {}
+    for item in session.compactions:
+        found[item.evidence.value] = found.get(item.evidence.value, 0) + 1
+    return ", ".join(f"{count} {name}" for name, count in found.items()) or "none recorded"
+
+
+def missing(session: Session, ledger: Ledger, reported: int) -> list[str]:
+    """What this file does not hold, named instead of guessed."""
+    gaps = []
+    if session.system is None:
+        gaps.append("the system prompt")
+    if session.tools is None:
+        gaps.append("the tool definitions")
+    if reported == 0:
+        gaps.append("the provider's token counts")
+    elif reported < ledger.step_count:
+        gaps.append(f"the provider's count of {counted(ledger.step_count - reported, 'call')}")
+    if session.compactions and not session.guard_states:
+        gaps.append("what the summariser was sent")
+    return gaps
+
+
+TABLE_ROWS = 100
+TABLE_HEADS = ("step", "recorded", "heuristic", "calibrated", "threshold", "factor", "replayed", "marks")
+
+
+def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[dict[str, Any]], int]:
+    """The chart as a table, a window of its steps, and where the next window begins."""
+    stop = min(len(data), first + TABLE_ROWS)
+    marks = _marks(data)
+    rows = [
+        {
+            "step": step,
+            "url": path + choice.query(at=step),
+            "cells": [
+                tokens(data.recorded[step]),
+                tokens(data.heuristic[step]),
+                tokens(data.calibrated[step]),
+                tokens(data.threshold[step]),
+                "–" if np.isnan(data.factor[step]) else f"{data.factor[step]:.3f}",
+                "–" if data.replayed is None else tokens(data.replayed.prompt_tokens[step]),
+            ],
+            "marks": ", ".join(words for words, steps in marks if step in steps),
+        }
+        for step in range(first, stop)
+    ]
+    return rows, stop
+
+
+def _marks(data: Timeline) -> list[tuple[str, set[int]]]:
+    def numbers(steps: Ints) -> set[int]:
+        return {int(step) for step in steps}
+
+    named = [
+        ("compaction", numbers(data.compactions)),
+        ("overflow", numbers(data.overflows)),
+        ("near miss", numbers(data.near_misses)),
+    ]
+    if data.replayed is not None:
+        named.append(("replayed compaction", numbers(data.replayed.compactions)))
+        named.append(("replayed overflow", numbers(data.replayed.overflows)))
+    return named

@@ -1,0 +1,159 @@
+"""The settings of a replay: what a URL says, checked, as a form shows them and as the engine takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from guard_core.errors import GuardError, SettingError
+from guard_core.policies import POLICIES
+from guard_core.policies.contextguard.settings import PROFILES
+from guard_core.window import parse_buffer
+
+MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens; a window outside is a slip of the keyboard
+MAX_FACTOR = 100.0
+SUMMARIES = {
+    "": "as recorded",
+    "share:low": "low: 10 %",
+    "share:nominal": "nominal: 30 %",
+    "share:high": "high: 100 %",
+    "mechanical": "mechanical",
+}
+DEFAULT_POLICY = "contextguard"
+DEFAULT_PROFILE = "current"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings of one replay, in the plain form of the URL; an empty text is the default."""
+
+    policy: str = ""
+    profile: str = ""
+    window: str = ""
+    buffer: str = ""
+    factor: str = ""
+    cap: str = ""
+    floor: str = ""
+    summary: str = ""
+
+    @property
+    def changed(self) -> bool:
+        return self != Choice()
+
+    def query(self, **more: Any) -> str:
+        """The query string of these settings and more, "" or with its question mark; defaults are left out."""
+        pairs = {field.name: getattr(self, field.name) for field in fields(self)} | more
+        text = urlencode({name: value for name, value in pairs.items() if value not in ("", None)})
+        return f"?{text}" if text else ""
+
+    def engine_settings(self) -> dict[str, str]:
+        """What the policy is made with; texts, which the engine parses."""
+        names = {"profile": "profile", "buffer": "buffer", "factor": "default_factor", "cap": "cap", "floor": "floor"}
+        return {engine: value for name, engine in names.items() if (value := getattr(self, name))}
+
+    def words(self) -> str:
+        """The settings in words, for headings: "current profile, window 200,000, buffer 10%"."""
+        changes = [
+            f"{field.name} {getattr(self, field.name)}" for field in fields(self)[2:] if getattr(self, field.name)
+        ]
+        return ", ".join([f"{self.policy or DEFAULT_POLICY}, profile {self.profile or DEFAULT_PROFILE}", *changes])
+
+
+NAMES = tuple(field.name for field in fields(Choice))
+
+
+def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
+    """The settings of a query string, and an error in words for each that is not allowed (and is then left out)."""
+    found: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    for name in NAMES:
+        text = query.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            found[name] = _CHECKS[name](text[:60])
+        except GuardError as error:
+            errors[name] = str(error)
+    return _without_defaults(Choice(**found)), errors
+
+
+def _without_defaults(choice: Choice) -> Choice:
+    policy = "" if choice.policy == DEFAULT_POLICY else choice.policy
+    profile = "" if choice.profile == DEFAULT_PROFILE else choice.profile
+    return replace(choice, policy=policy, profile=profile, buffer="" if choice.buffer == "auto" else choice.buffer)
+
+
+def _one_of(name: str, known: Callable[[], Any]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text not in known():
+            allowed = ", ".join(item for item in known() if item)
+            raise SettingError(f"{name}: {text!r} is not known; allowed are {allowed}")
+        return text
+
+    return check
+
+
+def _window(text: str) -> str:
+    plain = text.replace(",", "").replace("_", "").replace(" ", "")
+    scale = {"k": 1000, "m": 1_000_000}.get(plain[-1:].lower(), 1)
+    digits = plain[:-1] if scale > 1 else plain
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 12):
+        raise SettingError(f"window: a number of tokens such as 200000 or 200k, not {text!r}")
+    value = int(digits) * scale
+    if not MIN_WINDOW <= value <= MAX_WINDOW:
+        raise SettingError(f"window: {MIN_WINDOW:,} to {MAX_WINDOW:,} tokens are allowed, not {value:,}")
+    return str(value)
+
+
+def _factor(name: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        try:
+            value = float(text.replace(",", "."))
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= MAX_FACTOR:  # also refuses nan
+            raise SettingError(f"{name}: a number from 0 to {MAX_FACTOR:g} is allowed, not {text!r}")
+        return f"{value:g}"
+
+    return check
+
+
+_CHECKS: dict[str, Callable[[str], str]] = {
+    "policy": _one_of("policy", lambda: list(POLICIES)),
+    "profile": _one_of("profile", lambda: list(PROFILES)),
+    "window": _window,
+    "buffer": parse_buffer,
+    "factor": _factor("factor"),
+    "cap": _factor("cap"),
+    "floor": _factor("floor"),
+    "summary": _one_of("summary", lambda: list(SUMMARIES)),
+}
+
+
+def form(
+    choice: Choice, typed: Mapping[str, str], errors: Mapping[str, str], in_use: Mapping[str, str]
+) -> dict[str, Any]:
+    """The form: what was typed, the errors beside it, and as placeholders the values that are in use."""
+
+    def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
+        value = typed.get(name, "")[:60] if name in errors else getattr(choice, name)
+        base = {"name": name, "label": label, "help": help_text, "mode": mode, "placeholder": in_use.get(name, "")}
+        return {**base, "value": value, "error": errors.get(name, ""), **more}
+
+    rows = [
+        field("window", "Window (tokens)", mode="numeric"),
+        field("buffer", "Buffer", "auto, tokens or 15%", mode="text"),
+        field("factor", "Default factor"),
+        field("cap", "Cap of the factor"),
+        field("floor", "Floor of the factor"),
+        field("profile", "Profile", choices=_choices(PROFILES, choice.profile or DEFAULT_PROFILE)),
+        field("policy", "Policy", choices=_choices(POLICIES, choice.policy or DEFAULT_POLICY)),
+        field("summary", "Summaries", "share of their budget", choices=_choices(SUMMARIES, choice.summary, SUMMARIES)),
+    ]
+    return {"fields": rows, "changed": choice.changed or bool(errors), "error": errors.get("", "")}
+
+
+def _choices(names: Any, selected: str, labels: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    return [{"value": name, "label": (labels or {}).get(name, name), "selected": name == selected} for name in names]

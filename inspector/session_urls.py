@@ -1,0 +1,17 @@
+"""Addresses of one session's pages, below /s/<uuid>/."""
+
+from django.urls import path, re_path
+
+from inspector.views import compactions, sessions, steps
+
+urlpatterns = [
+    path("", sessions.session_overview, name="session_overview"),
+    path("figure.json", sessions.session_figure, name="session_figure"),
+    path("window", sessions.session_window, name="session_window"),
+    path("steps", steps.session_steps, name="session_steps"),
+    path("steps/list", steps.step_list, name="step_list"),
+    path("messages", steps.step_messages, name="step_messages"),
+    path("events/<int:seq>/part/<int:index>", steps.event_part, name="event_part"),
+    path("system/<int:index>", steps.system_part, name="system_part"),
+    re_path(r"^c/(?P<key>[rp][0-9]{1,6})/$", compactions.compaction, name="compaction"),
+]

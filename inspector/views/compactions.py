@@ -1,0 +1,215 @@
+"""One compaction, recorded or replayed: what went in, what the summariser saw, what came out."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from guard_core.events import Event, utf8_bytes
+from guard_core.summaries.rendering import system_prompt, user_prompt
+from guard_core.views import View, content_count
+from inspector import convert
+from inspector.htmx import render_part
+from inspector.presenters import compaction as presenter
+from inspector.presenters import requests
+from inspector.presenters.compaction import Compaction
+from inspector.presenters.numbers import counted, tokens
+from inspector.presenters.parts import piece
+from inspector.views.frame import Frame, frame, number
+
+SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
+WHOLE_TEXT = 400_000  # characters that one page ever shows
+PROMPT_EVENTS = 4_000  # messages whose text is read to write the summariser's prompt
+FATES = (requests.KEPT, requests.REWRITTEN, requests.SUMMARISED, requests.DROPPED)
+
+
+@require_GET
+def compaction(request: HttpRequest, session_id: UUID, key: str) -> HttpResponse:
+    """A compaction; `key` is r0, r1, … for recorded ones, p0, p1, … for those of the replay."""
+    page = frame(request, session_id)
+    item = _item(page, key)
+    tab = "recorded" if item.recorded else "replayed"
+    context = {**page.context(tab, item.step), "item": item, **_rows(page, item)}
+    if not getattr(request, "htmx", None) or request.htmx.target != "rows":
+        context |= _head(page, item)
+    part, whole = "inspector/compactions/_rows.html", "inspector/compactions/detail.html"
+    return render_part(request, "rows", part, whole, context)
+
+
+def _item(page: Frame, key: str) -> Compaction:
+    found, index = page.analysis, int(key[1:])
+    at = found.ledger.steps["at"]
+    if key.startswith("r"):
+        if index >= len(found.head.compactions):
+            raise Http404("This recording has no such compaction.")
+        first = np.flatnonzero(found.ledger.steps["epoch"] == index)
+        step = int(first[0]) if len(first) else max(0, page.count - 1)
+        answered = int(found.ledger.steps["prompt_tokens"][step]) if len(first) else -1
+        return presenter.recorded_compaction(found.head.compactions, index, step, answered if answered > 0 else None)
+    if index >= len(found.replayed.compactions):
+        raise Http404("This replay makes no such compaction.")
+    made = found.replayed.compactions
+    return presenter.replayed_compaction(made, index, int(at[made[index].step]))
+
+
+def _head(page: Frame, item: Compaction) -> dict[str, Any]:
+    found, index = page.analysis, int(item.key[1:])
+    made = len(found.head.compactions) if item.recorded else len(found.replayed.compactions)
+    letter = item.key[0]
+    side = {} if item.recorded else {"side": "replayed"}
+    states = presenter.states_of(item, presenter.columns_of(item))
+    return {
+        "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {index + 1} of {made}",
+        "head": presenter.header(item),
+        "previous": page.compaction_url(f"{letter}{index - 1}") if index else "",
+        "next": page.compaction_url(f"{letter}{index + 1}") if index + 1 < made else "",
+        "step_url": page.paths["steps"] + page.choice.query(at=item.step, **side),
+        "fates": _fates(presenter.counts(states, found.ledger)),
+        "texts": _texts(page, item),
+        "prompt": _prompt(page, item),
+        "unseen": _unseen(item, states),
+        "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
+    }
+
+
+def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """The parts of the bar: as wide as their share of tokens, but never too narrow to read."""
+    whole = max(1, sum(fate["tokens"] for fate in counts))
+    return [
+        {
+            "name": fate["name"],
+            "messages": f"{fate['messages']:,}",
+            "tokens": tokens(fate["tokens"]),
+            "grow": str(max(1, round(100 * fate["tokens"] / whole))),
+        }
+        for fate in counts
+    ]
+
+
+def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
+    """The messages that stand for what is gone, each cut unless the address asks for all of it."""
+    length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
+    shown = []
+    for found in presenter.inserted_texts(item.after, item.inserted):
+        part = piece(found["text"], 0, length)
+        more = page.compaction_url(item.key, text="all") if part["next"] and length == SHOWN_TEXT else ""
+        note = _no_text(found["kind"], found["bytes"], item.recorded)
+        size = f"{found['bytes']:,} bytes, about {found['bytes'] // 4:,} tokens"
+        shown.append({"kind": found["kind"], "text": part["text"], "size": size, "more": more, "note": note})
+    return shown
+
+
+def _no_text(kind: str, size: int, recorded: bool) -> str:
+    if recorded:
+        return "The recording holds no text here: the summary is encrypted or was not written down."
+    return f"Only the size of this {kind} is modelled: {size:,} bytes. A replay calls no model."
+
+
+def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
+    """What the summariser was sent: written out for a replay, named as a gap for a recording."""
+    if item.sent is None:
+        return {"note": "Not recorded: this format does not keep what was sent to the summariser."}
+    if content_count(item.sent) > PROMPT_EVENTS:
+        return {"note": f"{counted(content_count(item.sent), 'message')}: too many to write out on a page."}
+    if not page.analysis.policy.name.startswith("contextguard"):
+        return {"note": "This policy's summariser prompt is not written out here."}
+    limits = page.analysis.policy.settings.limits(page.analysis.window.value)
+    text = user_prompt(_messages(page, item.sent))
+    length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
+    part = piece(text, 0, length)
+    return {
+        "system": system_prompt(limits.words),
+        "text": part["text"],
+        "size": f"{utf8_bytes(text):,} bytes, about {utf8_bytes(text) // 4:,} tokens",
+        "more": page.compaction_url(item.key, text="all") if part["next"] and length == SHOWN_TEXT else "",
+    }
+
+
+def _messages(page: Frame, view: View) -> list[Event]:
+    """The messages of a view, with the texts of just its own events."""
+    rows = requests.rows_of(view, 0, content_count(view))
+    wanted = sorted({row.event for row in rows if row.event is not None and row.message is None})
+    events = convert.load_some_events(page.row, wanted)
+    picked = [row.message or events.get(row.event if row.event is not None else -1) for row in rows]
+    return [event for event in picked if event is not None]
+
+
+def _unseen(item: Compaction, states: Any) -> str:
+    """What was dropped before the summariser saw it, in words."""
+    if item.sent is None:
+        return "Unknown: the recording does not say what was left out before the summariser."
+    dropped = np.flatnonzero(states == requests.DROPPED)
+    words = "Arguments of tool calls and the content of tool results: its prompt only names them."
+    if not len(dropped):
+        return words
+    first, last = int(dropped[0]), int(dropped[-1])
+    return f"{counted(len(dropped), 'message')} (#{first} to #{last}), dropped to fit its own window. {words}"
+
+
+def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
+    """A window of the three columns, of one fate or of all."""
+    bits = presenter.columns_of(item)
+    states = presenter.states_of(item, bits)
+    show = page.request.GET.get("show", "")
+    show = show if show in FATES else ""
+    chosen = np.flatnonzero(states == show if show else states != "")
+    start = number(page.request, "from", 0, 0, max(0, len(chosen) - 1))
+    shown = chosen[start : start + presenter.PAGE]
+    events = convert.load_some_events(page.row, [int(seq) for seq in shown])
+    rows = [_row(page, item, int(seq), events, str(states[seq]), int(bits[seq])) for seq in shown]
+    return {
+        "rows": rows if start or show else [*_inserted_rows(item), *rows],
+        "tabs": _tabs(page, item, states, show),
+        "window": _window(page, item, show, start, len(shown), len(chosen)),
+        "sent_note": "What the summariser was sent is not in the recording."
+        if item.sent is None
+        else "“420 of 3,100” means that its prompt shows only that much of a message.",
+    }
+
+
+def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], state: str, bits: int) -> dict[str, Any]:
+    row = presenter.row(seq, events.get(seq), state, bits, page.analysis.ledger, exact=item.sent is not None)
+    return {**row, "badge": presenter.BADGES[state]}
+
+
+def _inserted_rows(item: Compaction) -> list[dict[str, Any]]:
+    """The messages that the compaction itself wrote come first: they are what is new."""
+    return [
+        {
+            "seq": None,
+            "role": text["kind"],
+            "line": " ".join(text["text"].split())[:120],
+            "state": requests.INSERTED,
+            "badge": presenter.BADGES[requests.INSERTED],
+            "before": "",
+            "sent": "",
+            "after": tokens(text["bytes"] // 4),
+        }
+        for text in presenter.inserted_texts(item.after, item.inserted)
+    ]
+
+
+def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[str, Any]]:
+    whole = int(np.count_nonzero(states != ""))
+    tabs = [{"label": f"all {whole:,}", "url": page.compaction_url(item.key), "current": not show}]
+    for fate in FATES:
+        count = int(np.count_nonzero(states == fate))
+        if count:
+            url = page.compaction_url(item.key, show=fate)
+            tabs.append({"label": f"{fate} {count:,}", "url": url, "current": fate == show})
+    return tabs
+
+
+def _window(page: Frame, item: Compaction, show: str, start: int, shown: int, whole: int) -> dict[str, str]:
+    def url(first: int) -> str:
+        return page.compaction_url(item.key, show=show, **{"from": first or ""})
+
+    return {
+        "earlier": url(max(0, start - presenter.PAGE)) if start else "",
+        "later": url(start + shown) if start + shown < whole else "",
+        "words": f"{start + 1:,} to {start + shown:,} of {whole:,}" if whole else "",
+    }

@@ -1,0 +1,134 @@
+"""What every page of a session begins with: the session, the replay settings of the address, the strip and the tabs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from guard_core.errors import GuardError
+from inspector.analysis import Analysis, analyse
+from inspector.models import Session
+from inspector.presenters.numbers import counted
+from inspector.presenters.strip import strip
+from inspector.presenters.whatif import NAMES, Choice, parse_choice
+
+SIDES = ("recorded", "replayed")
+MAX_NUMBER = 10**9  # a step or message number above this is a slip, not a place
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A request for a page of a session, read and checked."""
+
+    request: HttpRequest
+    row: Session
+    choice: Choice
+    errors: dict[str, str]
+    analysis: Analysis
+    side: str
+    paths: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return self.analysis.ledger.step_count
+
+    @cached_property
+    def links(self) -> dict[str, str]:
+        """Addresses of this session's pages, with the replay settings kept."""
+        query = self.choice.query()
+        return {
+            "overview": self.paths["overview"] + query,
+            "overview_path": self.paths["overview"],
+            "steps": self.paths["steps"] + query,
+            "steps_path": self.paths["steps"],
+            "reset": self.paths["overview"],
+            "report": self.paths.get("report", ""),
+            "window": self.paths.get("window", ""),
+        }
+
+    def step_url(self, step: int, **more: Any) -> str:
+        """The address of a step on the same side."""
+        return self.paths["steps"] + self.choice.query(at=step, side=self.shown_side, **more)
+
+    @property
+    def shown_side(self) -> str:
+        """The side as addresses carry it: the recorded one goes without saying."""
+        return "" if self.side == "recorded" else self.side
+
+    def compaction_url(self, key: str, **more: Any) -> str:
+        """The address of a compaction."""
+        return reverse("compaction", args=[self.row.pk, key]) + self.choice.query(**more)
+
+    def context(self, tab: str, at: int | None = None) -> dict[str, Any]:
+        """What the frame's templates show."""
+        return {
+            "session": self.session(),
+            "urls": self.links,
+            "tab": tab,
+            "strip": strip(self.analysis.data, at),
+            "compaction_tabs": self._compaction_tabs(),
+            "settings_note": self.choice.words() if self.choice.changed else "",
+        }
+
+    def session(self) -> dict[str, Any]:
+        """Name and badges."""
+        data = self.analysis.data
+        badges = [{"text": self.row.format, "class": "badge-outline"}]
+        if len(data.compactions):
+            text = counted(len(data.compactions), "compaction")
+            badges.append({"text": text, "class": "badge-compaction"})
+        if len(data.overflows):
+            badges.append({"text": counted(len(data.overflows), "overflow"), "class": "badge-overflow"})
+        return {"title": self.row.title, "steps": f"{self.count:,}", "badges": badges, "id": self.row.pk}
+
+    def _compaction_tabs(self) -> list[dict[str, Any]]:
+        tabs = []
+        recorded = len(self.analysis.ledger.bases)
+        made = len(self.analysis.replayed.compactions) if self.analysis.diverges else 0
+        if recorded:
+            tabs.append(
+                {"label": "Compactions", "tab": "recorded", "count": recorded, "url": self.compaction_url("r0")}
+            )
+        if made:
+            tabs.append(
+                {"label": "Replayed compactions", "tab": "replayed", "count": made, "url": self.compaction_url("p0")}
+            )
+        return [{**item, "key": str(3 + number)} for number, item in enumerate(tabs)]
+
+
+def frame(request: HttpRequest, session_id: UUID) -> Frame:
+    """The session of an address under the settings of its query; Http404 where there is none."""
+    row = Session.objects.filter(pk=session_id, deleted=None).select_related("recording").first()
+    if row is None:
+        raise Http404("There is no such session.")
+    choice, errors = parse_choice({name: request.GET.get(name, "") for name in NAMES})
+    try:
+        analysis = analyse(row, choice)
+    except GuardError as error:
+        choice, errors = Choice(), {**errors, "": str(error)}
+        analysis = analyse(row, choice)
+    side = request.GET.get("side", "")
+    side = side if side in SIDES and (side == "recorded" or analysis.diverges) else "recorded"
+    return Frame(request, row, choice, errors, analysis, side, _paths(row))
+
+
+def _paths(row: Session) -> dict[str, str]:
+    pages = {"overview": "session_overview", "steps": "session_steps", "window": "session_window"}
+    paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
+    reading = row.recording.imports.order_by("-created").first()
+    if reading is not None:
+        paths["report"] = reading.get_absolute_url() + "?report"
+    return paths
+
+
+def number(request: HttpRequest, name: str, default: int, low: int, high: int) -> int:
+    """A whole number of the query string, kept within bounds; the default where it is none."""
+    text = request.GET.get(name, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        return max(low, min(default, high))
+    return max(low, min(int(text), MAX_NUMBER, high))

@@ -1,0 +1,124 @@
+"""The overview of a session, its what-if and the points of its chart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from inspector.figures.context_timeline import context_timeline
+from inspector.htmx import render_part, wants_part
+from inspector.models import Session
+from inspector.presenters import overview
+from inspector.presenters.whatif import NAMES, form, parse_choice
+from inspector.views.frame import Frame, frame, number
+
+SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
+
+
+@require_GET
+def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Verdict, figures, chart, findings, comparison, settings. A changed setting swaps all but the frame."""
+    page = frame(request, session_id)
+    if wants_part(request, "table"):
+        return render(request, "inspector/sessions/_table.html", {"table": _table(page)})
+    context = {**page.context("overview"), **_overview(page)}
+    status = 422 if page.errors else 200
+    response = render_part(
+        request, "overview", "inspector/sessions/_overview.html", "inspector/sessions/detail.html", context, status
+    )
+    if wants_part(request, "overview"):
+        response["HX-Push-Url"] = "false" if page.errors else page.links["overview"]
+    return response
+
+
+@require_GET
+def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The chart's points between two steps, for a zoom."""
+    page = frame(request, session_id)
+    start = number(request, "from", 0, 0, max(0, page.count - SMALLEST_RANGE))
+    stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
+    return HttpResponse(context_timeline(page.analysis.data, start, stop).to_json(), content_type="application/json")
+
+
+@require_POST
+def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Set the context window of a session by hand, or give it back to the recording with an empty field."""
+    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    choice, errors = parse_choice({"window": request.POST.get("window", "")})
+    if errors:
+        return render(request, "inspector/sessions/window_error.html", {"session": row, **errors}, status=422)
+    row.window_override = int(choice.window) if choice.window else None
+    row.save(update_fields=["window_override"])
+    return redirect(row)
+
+
+def _overview(page: Frame) -> dict[str, Any]:
+    found, row = page.analysis, page.row
+    name = page.choice.words()
+    typed = {key: page.request.GET.get(key, "") for key in NAMES}
+    recorded = {str(item.evidence.value) for item in found.head.compactions}
+    compared = overview.comparison(
+        found.data, found.recorded_case, found.replayed_case, found.observed, found.own_error
+    )
+    return {
+        "verdict": found.recorded_verdict,
+        "kpis": overview.kpis(found.recorded_case, found.data, found.observed, "/".join(sorted(recorded))),
+        "figure": _figure(page),
+        "table": _table(page),
+        "findings": overview.finding_rows(
+            found.recorded_findings, found.replayed_findings, page.paths["steps"], page.choice
+        ),
+        "comparison": {**compared, "name": name},
+        "form": form(page.choice, typed, page.errors, in_use(page)),
+        "facts": overview.facts(found.head, found.ledger, found.window, row.format, row.turns, row.reported_calls),
+        "missing": overview.missing(found.head, found.ledger, row.reported_calls),
+        "window_override": row.window_override or "",
+    }
+
+
+def in_use(page: Frame) -> dict[str, str]:
+    """The values that stand where nothing was typed, for the form's placeholders."""
+    settings = page.analysis.replayed.settings
+    names = {"buffer": "buffer", "factor": "default_factor", "cap": "cap", "floor": "floor"}
+    values = {name: settings[engine] for name, engine in names.items() if engine in settings}
+    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in values.items()}
+    return {**shown, "window": f"{page.analysis.window.value:,}"}
+
+
+def _figure(page: Frame) -> dict[str, Any]:
+    found = page.analysis
+    figure = json.loads(context_timeline(found.data).to_json())
+    return {
+        "id": "timeline",
+        "rows": 2 + len(found.data.tracks),
+        "data": figure,
+        "caption": overview.caption(found.data, page.choice.words()),
+        "label": "Prompt tokens over steps against threshold and window.",
+        "url": page.paths["overview"] + "figure.json" + page.choice.query(),
+        "step_url": page.links["steps"],
+    }
+
+
+def _table(page: Frame) -> dict[str, Any]:
+    """The chart as a table; closed unless the address opens it with ?table=STEP."""
+    path, choice, count = page.paths["overview"], page.choice, page.count
+    opened = page.request.GET.get("table", "")
+    if not opened:
+        return {"url": path + choice.query(table=0), "rows": []}
+    first = number(page.request, "table", 0, 0, max(0, count - 1))
+    rows, stop = overview.table(page.analysis.data, first, page.paths["steps"], choice)
+    earlier = max(0, first - overview.TABLE_ROWS)
+    return {
+        "url": path + choice.query(table=0),
+        "close": path + choice.query(),
+        "rows": rows,
+        "heads": overview.TABLE_HEADS,
+        "caption": f"Steps {first:,} to {max(first, stop - 1):,} of {count:,}; tokens.",
+        "earlier": path + choice.query(table=earlier) if first else "",
+        "later": path + choice.query(table=stop) if stop < count else "",
+    }

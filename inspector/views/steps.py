@@ -1,0 +1,381 @@
+"""The stepper: one model call at a time, with what the model saw and the decision before it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from guard_core.attribution import ATTRIBUTION_SOURCES
+from guard_core.events import Event, Part, utf8_bytes, value_text
+from guard_core.events import part_text as text_of
+from guard_core.views import View, content_count
+from inspector import convert
+from inspector.htmx import render_part
+from inspector.presenters import card as cards
+from inspector.presenters import parts, requests, steps
+from inspector.presenters.numbers import counted, moment, percent, tokens
+from inspector.presenters.requests import PAGE, Row
+from inspector.views.frame import Frame, frame, number
+
+NAV = (
+    (("Home", "⇤", "first step"), ("k", "‹", "previous step"), ("j", "›", "next step"), ("End", "⇥", "last step")),
+    (("K", "‹ turn", "previous user turn"), ("J", "turn ›", "next user turn")),
+    (("[", "‹ ▼", "previous compaction"), ("]", "▼ ›", "next compaction")),
+    (("{", "‹ !", "previous finding"), ("}", "! ›", "next finding")),
+)
+KEYS = {"j": "j ArrowDown", "k": "k ArrowUp"}
+SHOWN_TOOLS = 40
+
+
+@require_GET
+def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The stepper at a step; a key or a click swaps the two panes of the step alone."""
+    page = frame(request, session_id)
+    at = number(request, "at", 0, 0, max(0, page.count - 1))
+    context: dict[str, Any] = {"at": at, "count": page.count, "session": page.session(), "urls": page.links}
+    if page.count:
+        context |= _step(page, at)
+    htmx = getattr(request, "htmx", None)
+    if not (htmx and htmx.target == "step"):
+        context |= page.context("steps", at if page.count else None)
+        if page.count:
+            context["list"] = _list(page, *steps.window_around(at, page.count))
+    return render_part(request, "step", "inspector/steps/_step.html", "inspector/steps/index.html", context)
+
+
+@require_GET
+def step_list(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Another window of the step list."""
+    page = frame(request, session_id)
+    start = number(request, "from", 0, 0, max(0, page.count - 1))
+    at = number(request, "at", 0, 0, max(0, page.count - 1))
+    context = {"list": _list(page, *steps.window_from(start, page.count)), "at": at}
+    return render(request, "inspector/steps/_list.html", context)
+
+
+@require_GET
+def step_messages(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """More messages of a step, before or after those shown."""
+    page = frame(request, session_id)
+    at = number(request, "at", 0, 0, max(0, page.count - 1))
+    if not page.count:
+        raise Http404("This session has no model calls.")
+    context = _messages(page, at)
+    direction = request.GET.get("only")
+    context["window"] = {key: value for key, value in context["window"].items() if key.startswith(direction or "")}
+    return render(request, "inspector/steps/_window.html", context)
+
+
+@require_GET
+def event_part(request: HttpRequest, session_id: UUID, seq: int, index: int) -> HttpResponse:
+    """The next piece of a long part."""
+    page = frame(request, session_id)
+    event = convert.load_some_events(page.row, [seq]).get(seq)
+    if event is None or index >= len(event.parts):
+        raise Http404("There is no such part.")
+    return _piece(page, event.parts[index], reverse("event_part", args=[page.row.pk, seq, index]))
+
+
+@require_GET
+def system_part(request: HttpRequest, session_id: UUID, index: int) -> HttpResponse:
+    """The next piece of the system prompt."""
+    page = frame(request, session_id)
+    found = page.analysis.head.system or ()
+    if index >= len(found):
+        raise Http404("There is no such part.")
+    return _piece(page, found[index], reverse("system_part", args=[page.row.pk, index]))
+
+
+def _piece(page: Frame, part: Part, path: str) -> HttpResponse:
+    text = parts.display_text(part)
+    start = number(page.request, "from", 0, 0, len(text))
+    piece = parts.piece(text, start, parts.PIECE_CHARS)
+    shown = {
+        **piece,
+        "more": f"{path}?from={piece['next']}" if piece["next"] else "",
+        "more_chars": f"{piece['left']:,}",
+    }
+    return render(page.request, "inspector/steps/_more.html", {"piece": shown})
+
+
+# ---- the step list
+
+
+def _list(page: Frame, start: int, stop: int) -> dict[str, Any]:
+    found = page.analysis
+    names = _names(page, start, stop)
+    return steps.step_list(
+        found.data, found.ledger, names, start, stop, page.paths["steps"], page.choice, page.shown_side
+    )
+
+
+def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
+    """What each step answered, in a few words; a step that begins a user turn is named by the user's words."""
+    columns = page.analysis.ledger.steps
+    begins = np.diff(columns["turn"], prepend=-2) > 0
+    chosen = np.where(begins & (columns["user_event"] >= 0), columns["user_event"], columns["response"])[start:stop]
+    events = convert.load_some_events(page.row, sorted({int(seq) for seq in chosen if seq >= 0}))
+    named = {step: events.get(int(seq)) for step, seq in enumerate(chosen, start)}
+    return {step: parts.summary_line(event) if event else "no answer recorded" for step, event in named.items()}
+
+
+# ---- one step
+
+
+def _step(page: Frame, at: int) -> dict[str, Any]:
+    found = page.analysis
+    marks = [finding.step for finding in (*found.recorded_findings, *found.replayed_findings)]
+    near = steps.neighbours(found.data, found.ledger, marks, at, page.shown_side)
+    turn = int(found.ledger.steps["turn"][at])
+    return {
+        "last": page.count - 1,
+        "turn_label": f"user turn {turn + 1} of {page.row.turns}" if turn >= 0 else "",
+        "nav": [[_nav(page, near, item) for item in group] for group in NAV],
+        "bar": [_nav(page, near, item) for item in (NAV[2][0], NAV[0][1], NAV[0][2], NAV[2][1])],
+        "hidden": [(name, value) for name, value in _kept(page).items() if value],
+        "marks": _badges(page, at),
+        "facts_line": _facts_line(page, at),
+        "sides": _sides(page, at),
+        "cards": [_card(page, at)],
+        "settings_used": cards.settings_used(found.trace(page.side), found.window.source.value),
+        "fixed": _fixed(page),
+        **_messages(page, at),
+    }
+
+
+def _nav(page: Frame, near: dict[str, int | None], item: tuple[str, str, str]) -> dict[str, str]:
+    key, sign, title = item
+    step = near[key]
+    url = "" if step is None else page.step_url(step)
+    return {"key": KEYS.get(key, key), "sign": sign, "title": f"{title} ({key})", "url": url}
+
+
+def _kept(page: Frame) -> dict[str, str]:
+    """The settings of the address, for forms that must keep them."""
+    names = page.choice.__dataclass_fields__
+    return {**{name: getattr(page.choice, name) for name in names}, "side": page.shown_side}
+
+
+def _badges(page: Frame, at: int) -> list[dict[str, str]]:
+    data = page.analysis.data
+    marks = [
+        (data.compactions, "badge-compaction", "▼ compaction"),
+        (data.overflows, "badge-overflow", "✕ overflow"),
+        (data.near_misses, "badge-overflow", "○ near miss"),
+    ]
+    if data.replayed is not None and page.analysis.diverges:
+        marks += [
+            (data.replayed.compactions, "badge-compaction badge-outline", "▽ replayed compaction"),
+            (data.replayed.overflows, "badge-overflow badge-outline", "✕ replayed overflow"),
+        ]
+    return [{"badge": badge, "text": text} for places, badge, text in marks if at in places]
+
+
+def _facts_line(page: Frame, at: int) -> list[str]:
+    call, columns = page.analysis.head.calls[at], page.analysis.ledger.steps
+    recorded, cached = int(columns["prompt_tokens"][at]), int(columns["cached_tokens"][at])
+    facts = [f"{recorded:,} prompt tokens (provider)" if recorded >= 0 else "no provider count"]
+    if cached > 0 and recorded > 0:
+        facts.append(f"{percent(cached, recorded)} from cache")
+    if call.output_tokens is not None:
+        facts.append(f"{call.output_tokens:,} output tokens")
+    facts += [parts.visible(call.model[:60])] if call.model else []
+    facts += [moment(call.timestamp)] if call.timestamp is not None else []
+    facts += [f"line {call.line:,}"] if call.line is not None else []
+    return facts
+
+
+def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
+    """The switch between the recorded and the replayed request; none where they never differ."""
+    if not page.analysis.diverges:
+        return []
+    labels = (("recorded", "as recorded"), ("replayed", "as replayed"))
+    path = page.paths["steps"]
+    return [
+        {"label": label, "url": path + page.choice.query(at=at, side=side), "current": side == page.side}
+        for side, label in labels
+    ]
+
+
+def _card(page: Frame, at: int) -> dict[str, Any]:
+    found = page.analysis
+    trace = found.trace(page.side)
+    compacted = at in found.data.compactions
+    shown = cards.card(trace, at, found.policy.explain(trace, at), side=page.side, compacted=compacted)
+    title = "The replay's decision" if page.side == "replayed" else "The decision"
+    return {**shown, "title": title, **_compaction_link(page, at)}
+
+
+def _compaction_link(page: Frame, at: int) -> dict[str, str]:
+    found = page.analysis
+    if page.side == "replayed":
+        made = [item.step for item in found.replayed.compactions]
+        key = f"p{made.index(at)}" if at in made else ""
+    else:
+        key = f"r{int(found.ledger.steps['epoch'][at])}" if at in found.data.compactions else ""
+    return {"link": page.compaction_url(key), "link_label": "What this compaction did"} if key else {}
+
+
+# ---- the messages of a step
+
+
+def _view(page: Frame, at: int) -> tuple[View, tuple[Event, ...]]:
+    """What was sent at a step on this side, and the messages that its recorded compaction inserted."""
+    found = page.analysis
+    if page.side == "replayed":
+        return found.replayed.view(at, int(found.ledger.steps["at"][at])), ()
+    view, epoch = found.ledger.recorded_view(at)
+    return view, found.head.compactions[epoch].messages if epoch >= 0 else ()
+
+
+def _messages(page: Frame, at: int) -> dict[str, Any]:
+    view, inserted = _view(page, at)
+    sent = content_count(view)
+    gone = requests.gone_ranges(view, int(page.analysis.ledger.steps["at"][at]))
+    missing = sum(len(part) for part in gone)
+    show = "gone" if page.request.GET.get("show") == "gone" and missing else "sent"
+    total = missing if show == "gone" else sent
+    start, stop = _window(page, total)
+    if show == "gone":
+        rows = requests.gone_rows(gone, start, stop, _seen(page, at))
+    else:
+        rows = requests.rows_of(view, start, stop, inserted)
+    return {
+        "messages": _presented(page, rows, at),
+        "window": _edges(page, at, show, start, stop, total),
+        "message_tabs": _message_tabs(page, at, show, sent, missing),
+        "contents_note": "oldest first; the newest are shown" if stop == total and start else "oldest first",
+    }
+
+
+def _window(page: Frame, total: int) -> tuple[int, int]:
+    start = number(page.request, "from", max(0, total - PAGE), 0, max(0, total - 1))
+    stop = number(page.request, "to", start + PAGE, start, start + PAGE)
+    return start, min(stop, total)
+
+
+def _seen(page: Frame, at: int) -> list[range] | None:
+    """The events that summarisers saw up to this step of the replay; None for a recording, which does not say."""
+    if page.side != "replayed":
+        return None
+    views = [item.passes[0].summariser_view for item in page.analysis.replayed.compactions if item.step <= at]
+    return [held for view in views for held in requests.kept_events(view)]
+
+
+def _presented(page: Frame, rows: list[Row], at: int) -> list[dict[str, Any]]:
+    events = convert.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
+    return [_message(page, row, events, at) for row in rows]
+
+
+def _message(page: Frame, row: Row, events: dict[int, Event], at: int) -> dict[str, Any]:
+    event = events.get(row.event) if row.event is not None else None
+    heuristic, attributed, source = _costs(page, row)
+    shown = requests.present(row, event, heuristic, attributed, source)
+    for part in shown["parts"]:
+        _fold(page, row, part, at)
+    texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
+    return {**shown, **texts, "attributed_text": tokens(attributed) if attributed is not None else ""}
+
+
+def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:
+    """Where the rest of a long part comes from: the log, or the page of the compaction that wrote it."""
+    if part["next"] is None:
+        return
+    if row.event is None or row.message is not None:
+        part["link"] = page.compaction_url(_last_compaction(page, at), text="all")
+        part["more_chars"] = f"{part['left']:,}"
+        return
+    path = reverse("event_part", args=[page.row.pk, row.event, part["index"]])
+    part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
+
+
+def _last_compaction(page: Frame, at: int) -> str:
+    """The key of the compaction that a step's request is built on."""
+    if page.side == "replayed":
+        return f"p{max(0, sum(item.step <= at for item in page.analysis.replayed.compactions) - 1)}"
+    return f"r{max(0, int(page.analysis.ledger.steps['epoch'][at]))}"
+
+
+def _costs(page: Frame, row: Row) -> tuple[int | None, int | None, str]:
+    """Heuristic tokens, attributed tokens, and where the latter come from."""
+    if row.event is None or row.message is not None:
+        size = sum(utf8_bytes(text_of(part)) for part in row.message.parts) if row.message else 0
+        return size // 4, None, ""
+    ledger, attribution = page.analysis.ledger, page.analysis.attribution
+    heuristic = sum(int(ledger.events[name][row.event]) for name in ("text_tokens", "inline_tokens", "metadata_tokens"))
+    source = ATTRIBUTION_SOURCES[int(attribution.source[row.event])]
+    return heuristic, int(attribution.tokens[row.event]), source
+
+
+def _edges(page: Frame, at: int, show: str, start: int, stop: int, total: int) -> dict[str, Any]:
+    """Links to the messages before and after those shown, as a page and as a part of one."""
+    shown = "" if show == "sent" else show
+    edges: dict[str, Any] = {"empty": "Nothing: the request held no messages of the log."}
+    if start:
+        first = max(0, start - PAGE)
+        edges |= _edge(page, at, shown, "earlier", first, start, start)
+    if stop < total:
+        edges |= _edge(page, at, shown, "later", stop, min(total, stop + PAGE), total - stop)
+    return edges
+
+
+def _edge(page: Frame, at: int, show: str, name: str, start: int, stop: int, left: int) -> dict[str, Any]:
+    part = reverse("step_messages", args=[page.row.pk])
+    where = {"at": at, "side": page.shown_side, "show": show, "from": start}
+    return {
+        name: page.paths["steps"] + page.choice.query(**where),
+        f"{name}_part": part + page.choice.query(**where, to=stop, only=name),
+        f"{name}_count": stop - start,
+        f"{name}_left": f"{left:,}",
+    }
+
+
+def _message_tabs(page: Frame, at: int, show: str, sent: int, missing: int) -> list[dict[str, Any]]:
+    tabs = [("sent", f"in this request {sent:,}", "")]
+    if missing:
+        tabs.append(("gone", f"no longer in it {missing:,}", "gone"))
+    path = page.paths["steps"]
+    return [
+        {
+            "label": label,
+            "url": path + page.choice.query(at=at, side=page.shown_side, show=value),
+            "current": name == show,
+        }
+        for name, label, value in tabs
+    ]
+
+
+def _fixed(page: Frame) -> list[dict[str, Any]]:
+    """System prompt and tools, which every request of the session carried; a gap is named."""
+    head, ledger = page.analysis.head, page.analysis.ledger
+    rows: list[dict[str, Any]] = []
+    if head.system is None:
+        rows.append({"name": "System prompt", "note": "not in this file"})
+    else:
+        shown = [parts.shown(part, index) for index, part in enumerate(head.system)]
+        for part in shown:
+            if part["next"] is not None:
+                path = reverse("system_part", args=[page.row.pk, part["index"]])
+                part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
+        size = ledger.system_tokens + ledger.system_metadata_tokens
+        rows.append({"name": "System prompt", "note": f"{size:,} tokens est.", "parts": shown})
+    if head.tools is None:
+        rows.append({"name": "Tool definitions", "note": "not in this file"})
+    else:
+        note = f"{counted(len(head.tools), 'tool')}, {ledger.tools_tokens:,} tokens est."
+        tools = [
+            {
+                "name": parts.visible(tool.name[:120]),
+                "text": parts.visible(tool.description[:300]),
+                "schema": f"{len(value_text(tool.schema)):,} characters of schema",
+            }
+            for tool in head.tools[:SHOWN_TOOLS]
+        ]
+        rows.append({"name": "Tool definitions", "note": note, "tools": tools, "left": len(head.tools) - len(tools)})
+    return rows
