@@ -368,8 +368,8 @@ class _Runs:
         if before and before[-1].response is not None and (text := _first_text(before[-1].response)):
             self._known[text] = before[-1].response
         cuts = list(_TURN.finditer(prompt))
-        ends = [cut.start() for cut in cuts[1:]] + [len(prompt)]
-        texts = [(KINDS[cut[1].lower()], prompt[cut.end() : end]) for cut, end in zip(cuts, ends, strict=True)]
+        ends = [*(cut.start() for cut in cuts[1:]), len(prompt)]
+        texts = [(KINDS[cut[1].lower()], prompt[cut.end() : end]) for cut, end in zip(cuts, ends)]
         return [
             self._known.get(text) or Event(role, (TextPart(text),)) for role, text in texts or [(Role.USER, prompt)]
         ]

@@ -1,0 +1,150 @@
+"""Crush and old OpenCode databases."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording, RecordingError
+from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.crush import FORMAT
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted
+from tests.guard_core.recordings.reading import check_sample_facts, check_session, read_as, recognises, spoiled, texts
+
+SESSION = {
+    "id": "s1",
+    "title": "Explore",
+    "prompt_tokens": 900,
+    "completion_tokens": 20,
+    "message_count": 9,
+    "created_at": 1,
+}
+
+
+def part(kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data}
+
+
+USER = ("user", [part("text", text="List"), part("finish", reason="stop")])
+LOOK = ("assistant", [part("text", text="Look"), part("tool_call", id="c1", name="bash", input='{"command": "ls"}')])
+FOUND = ("tool", [part("tool_result", tool_call_id="c1", name="", content="a.txt", is_error=False)])
+DONE = ("assistant", [part("text", text="Done")])
+
+
+@pytest.fixture
+def database(tmp_path: Path):
+    """Write a database of messages `(role, parts)` and session rows; its bytes."""
+
+    def write(*messages: tuple[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,), **marks: Any) -> bytes:
+        path = tmp_path / "crush.db"
+        path.unlink(missing_ok=True)
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE goose_db_version (id INTEGER)")
+            columns = "id, parent_session_id, title, message_count, prompt_tokens, completion_tokens, created_at"
+            connection.execute(f"CREATE TABLE sessions ({columns}, summary_message_id)")
+            for row in sessions:
+                names = ", ".join(row)
+                holes = ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO sessions ({names}) VALUES ({holes})", tuple(row.values()))
+            connection.execute(
+                "CREATE TABLE messages (id, session_id, role, parts, model, created_at, is_summary_message)"
+            )
+            for number, (role, parts) in enumerate(messages):
+                text = parts if isinstance(parts, str) else json.dumps(parts)
+                values = (f"m{number}", marks.get("session", "s1"), role, text, "m-1", 1760000000 + number, 0)
+                connection.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            for name in marks.get("summaries", ()):
+                connection.execute("UPDATE messages SET is_summary_message = 1 WHERE id = ?", (name,))
+        connection.close()
+        return path.read_bytes()
+
+    return write
+
+
+def test_parts_are_read_and_calls_have_no_tokens(database):
+    recording = read_as(FORMAT, database(USER, LOOK, FOUND, DONE))
+    session = recording.sessions[0]
+    assert session.events[1].parts == (TextPart("Look"), ToolCallPart("bash", {"command": "ls"}, "c1"))
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None), (3, 3, None)]
+    assert (session.title, session.model) == ("Explore", "m-1")
+    facts = recording.facts
+    assert (facts.messages, facts.tool_calls, facts.largest_tool_result_chars, facts.model_calls) == (4, 1, 5, 0)
+
+
+def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
+    notes = read_as(FORMAT, database(USER, LOOK)).sessions[0].notes
+    assert "900 prompt and 20 completion tokens" in notes[0]
+    assert "7 of 9 messages" in notes[1]
+
+
+def test_the_summary_message_is_a_declared_compaction_outside_the_log(database):
+    told = ("assistant", [part("reasoning", thinking="Hm"), part("text", text="We listed.")])
+    data = database(USER, LOOK, FOUND, told, USER, DONE, sessions=({**SESSION, "summary_message_id": "m3"},))
+    recording = read_as(FORMAT, data)
+    session, compaction = recording.sessions[0], recording.sessions[0].compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.base) == (3, Evidence.DECLARED, (Inserted(0),))
+    assert compaction.messages[0].role is Role.USER
+    assert compaction.messages[0].parts == (TextPart("We listed."),)
+    assert texts(session) == ["List", "Look", "", "List", "Done"]
+    assert recording.facts.compactions == 1
+
+
+def test_every_marked_summary_counts(database):
+    told = ("assistant", [part("text", text="S")])
+    session = read_as(FORMAT, database(USER, told, USER, told, DONE, summaries=("m1", "m3"))).sessions[0]
+    assert [item.at for item in session.compactions] == [1, 2]
+
+
+def test_other_parts_are_kept(database):
+    parts = [part("reasoning", thinking="Hm", signature="c2ln"), part("binary", MIMEType="image/png", Data="AAAA")]
+    event = (
+        read_as(FORMAT, database(USER, ("assistant", [*parts, part("shell_command", command="ls")])))
+        .sessions[0]
+        .events[1]
+    )
+    assert event.parts[:2] == (ReasoningPart("Hm", 3), MediaPart("image/png", 3))
+    assert event.parts[2].kind == "shell_command"
+
+
+def test_child_sessions_are_sessions_and_empty_ones_are_counted(database):
+    child = {"id": "c", "title": "Sub", "parent_session_id": "s1"}
+    recording = read_as(FORMAT, database(USER, sessions=(SESSION, child)))
+    assert len(recording.sessions) == 1
+    assert recording.notes.skipped == {"session without messages": 1}
+    sub = read_as(FORMAT, database(USER, sessions=(SESSION, child), session="c")).sessions[0]
+    assert "child session of s1" in sub.notes[1]
+
+
+def test_one_damaged_message_does_not_stop_the_others(database):
+    recording = read_as(FORMAT, database(USER, ("assistant", "[{"), DONE))
+    assert texts(recording.sessions[0]) == ["List", "Done"]
+    assert "m1" in recording.notes.problems[0].message
+
+
+def test_an_empty_database_is_damaged_and_others_are_not_taken(database, tmp_path):
+    with pytest.raises(DamagedRecording):
+        read_as(FORMAT, database())
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE messages (role, content)")
+    connection.close()
+    assert not recognises(FORMAT, path.read_bytes())
+
+
+def test_wrong_types_anywhere_are_survived(database):
+    everything = [*USER[1], *LOOK[1], *FOUND[1], part("binary", Data="AA"), part("reasoning", thinking="x")]
+    for bad in spoiled(everything):
+        try:
+            check_session(read_as(FORMAT, database(("assistant", bad))).sessions[0])
+        except RecordingError:
+            continue
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "crush")

@@ -1,0 +1,270 @@
+"""Hermes databases, exports and trajectories."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording, RecordingError
+from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.hermes import FORMAT
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted, Rewritten, Span
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+MARK = "[CONTEXT COMPACTION — REFERENCE ONLY] We listed."
+SESSION = {
+    "id": "s1",
+    "system_prompt": "Be brief.",
+    "model": "m-1",
+    "started_at": 100.0,
+    "input_tokens": 60,
+    "cache_read_tokens": 30,
+    "cache_write_tokens": 10,
+    "api_call_count": 4,
+}
+COLUMNS = "id, session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, reasoning, active, compacted"
+
+
+def row(
+    role: str, content: str, time: float, call: str = "", *, compacted: bool = False, **rest: Any
+) -> dict[str, Any]:
+    made = {
+        "role": role,
+        "content": content,
+        "timestamp": time,
+        "active": int(not compacted),
+        "compacted": int(compacted),
+    }
+    if call and role == "assistant":
+        function = {"name": "bash", "arguments": '{"command": "ls"}'}
+        made["tool_calls"] = json.dumps([{"id": call, "type": "function", "function": function}])
+    elif call:
+        made |= {"tool_call_id": call, "tool_name": "bash"}
+    return made | rest
+
+
+@pytest.fixture
+def database(tmp_path: Path):
+    """Write a state.db of message rows and session rows; its bytes."""
+
+    def write(*rows: dict[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,)) -> bytes:
+        path = tmp_path / "state.db"
+        path.unlink(missing_ok=True)
+        with sqlite3.connect(path) as connection:
+            connection.execute(
+                f"CREATE TABLE sessions ({', '.join(SESSION)}, parent_session_id, end_reason, title, model_config)"
+            )
+            connection.execute(f"CREATE TABLE messages ({COLUMNS})")
+            for table, items in (("sessions", sessions), ("messages", rows)):
+                for number, item in enumerate(items, 1):
+                    values = {"id": number, "session_id": "s1", **item} if table == "messages" else item
+                    names, holes = ", ".join(values), ", ".join("?" * len(values))
+                    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({holes})", tuple(values.values()))
+        connection.close()
+        return path.read_bytes()
+
+    return write
+
+
+def old(role: str, content: str, time: float, call: str = "") -> dict[str, Any]:
+    return row(role, content, time, call, compacted=True)
+
+
+HISTORY = [
+    old("user", "List", 1),
+    old("assistant", "Look", 2, "c1"),
+    old("tool", "a.txt", 3, "c1"),
+    old("assistant", "Mid", 4),
+]
+AFTER = [
+    row("user", "List", 1),
+    row("user", MARK, 9),
+    row("assistant", "Mid", 4),
+    row("user", "Go", 10),
+    row("assistant", "On", 11),
+]
+
+
+def test_rows_are_read_and_tokens_are_told_for_the_session(database):
+    rows = [row("user", "List", 1), row("assistant", "Look", 2, "c1", reasoning="Hm"), row("tool", "a.txt", 3, "c1")]
+    recording = read_as(FORMAT, database(*rows))
+    session = recording.sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.events[1].parts == (
+        ReasoningPart("Hm"),
+        TextPart("Look"),
+        ToolCallPart("bash", {"command": "ls"}, "c1"),
+    )
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert session.calls[0].prompt_tokens is None
+    assert "100 prompt tokens (cached ones included) in 4 calls, 25 on average" in session.notes[0]
+    assert (recording.facts.messages, recording.facts.tool_calls, recording.facts.model_calls) == (3, 1, 0)
+
+
+def test_a_compaction_in_place_is_declared_and_its_copies_are_no_new_events(database):
+    recording = read_as(FORMAT, database(*HISTORY, *AFTER))
+    session, compaction = recording.sessions[0], recording.sessions[0].compactions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go", "On"]
+    assert (compaction.at, compaction.evidence, compaction.kind) == (4, Evidence.DECLARED, "summary+tail")
+    assert compaction.base == (Span(0, 1), Inserted(0), Span(3, 4))
+    assert [call.at for call in session.calls] == [1, 3, 5]
+    assert (recording.facts.messages, recording.facts.compactions, recording.notes.folded) == (9, 1, 2)
+
+
+def test_a_copy_with_shortened_content_is_told_as_rewritten(database):
+    copies = [row("user", MARK, 9), row("assistant", "Look", 2, "c1"), row("tool", "[terminal] 1 line", 3, "c1")]
+    base = read_as(FORMAT, database(*HISTORY, *copies)).sessions[0].compactions[0].base
+    assert isinstance(base[2], Rewritten)
+    assert base[2].event == 2
+    assert kept(base) == [1]
+
+
+def test_a_second_compaction_finds_the_first_originals(database):
+    again = [
+        row("user", "List", 1, active=0, compacted=1),
+        *(item | {"active": 0, "compacted": 1} for item in AFTER[1:]),
+    ]
+    second = [
+        row("user", "List", 1),
+        row("user", MARK + " Again.", 20),
+        row("assistant", "On", 11),
+        row("user", "Bye", 21),
+    ]
+    session = read_as(FORMAT, database(*HISTORY, *again, *second)).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go", "On", "Bye"]
+    assert [item.at for item in session.compactions] == [4, 6]
+    assert session.compactions[1].base == (Span(0, 1), Inserted(0), Span(5, 6))
+
+
+def test_rows_that_were_taken_back_are_left_out(database):
+    recording = read_as(FORMAT, database(row("user", "Typo", 1, active=0), row("user", "List", 2)))
+    assert texts(recording.sessions[0]) == ["List"]
+    assert recording.notes.skipped == {"row that was taken back": 1}
+
+
+def test_a_session_ended_by_compression_goes_on_in_its_child(database):
+    sessions = (
+        SESSION | {"end_reason": "compression"},
+        SESSION | {"id": "s2", "parent_session_id": "s1", "started_at": 200.0},
+    )
+    first = [row("user", "List", 1), row("assistant", "Look", 2), row("user", "More", 3)]
+    child = [row("user", "[CONTEXT SUMMARY]: We looked.", 200), row("user", "More", 201), row("assistant", "Done", 202)]
+    rows = [*first, *(item | {"session_id": "s2"} for item in child)]
+    recording = read_as(FORMAT, database(*rows, sessions=sessions))
+    session = recording.sessions[0]
+    assert texts(session) == ["List", "Look", "More", "Done"]
+    assert session.compactions[0].base == (Inserted(0), Span(2, 3))
+    assert "200 prompt tokens" in session.notes[0]
+    assert (len(recording.sessions), recording.facts.compactions) == (1, 1)
+
+
+def test_sessions_that_are_their_own_ancestors_are_still_read(database):
+    circle = tuple(
+        SESSION | {"id": a, "parent_session_id": b, "end_reason": "compression"}
+        for a, b in (("s1", "s2"), ("s2", "s1"))
+    )
+    assert texts(read_as(FORMAT, database(row("user", "Hi", 1), sessions=circle)).sessions[0]) == ["Hi"]
+
+
+def export(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {**SESSION, "end_reason": None, "messages": list(rows)}
+
+
+def test_an_export_matches_the_wording_and_keeps_the_tail_before_the_cut():
+    head = [row("user", "List", 1), row("user", MARK, 9), row("assistant", "Mid", 4), row("user", "Go", 10)]
+    recording = read_as(FORMAT, lines(export(*head)))
+    compaction = recording.sessions[0].compactions[0]
+    assert texts(recording.sessions[0]) == ["List", "Mid", "Go"]
+    assert (compaction.at, compaction.evidence) == (2, Evidence.MATCHED)
+    assert compaction.base == (Span(0, 1), Inserted(0), Span(1, 2))
+    assert recording.facts.compactions == 0
+
+
+def test_a_marker_in_a_tool_result_is_no_compaction():
+    rows = [row("user", "List", 1), row("assistant", "", 2, "c1"), row("tool", MARK, 3, "c1")]
+    session = read_as(FORMAT, lines(export(*rows), export(*rows))).sessions[1]
+    assert session.compactions == ()
+    assert len(session.events) == 3
+
+
+def test_older_session_lines_are_read():
+    meta = {"role": "session_meta", "model": "m-1", "tools": [{"type": "function", "function": {"name": "bash"}}]}
+    session = read_as(
+        FORMAT, lines(meta, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
+    ).sessions[0]
+    assert texts(session) == ["Hi", "Ho"]
+    assert session.tools[0].name == "bash"
+
+
+TURNS = [
+    {"from": "system", "value": 'Tools: <tools>[{"type": "function", "function": {"name": "bash"}}]</tools>'},
+    {"from": "human", "value": "List"},
+    {
+        "from": "gpt",
+        "value": '<think>Hm</think>\nLook <tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>',
+    },
+    {"from": "tool", "value": "<tool_response>\na\n</tool_response>\n<tool_response>\nbb\n</tool_response>"},
+    {"from": "gpt", "value": "Done"},
+]
+
+
+def test_trajectories_are_taken_apart_at_their_tags():
+    recording = read_as(FORMAT, lines({"conversations": TURNS}, {"conversations": TURNS}))
+    session = recording.sessions[0]
+    thought, text, call = session.events[1].parts
+    assert (thought, text) == (ReasoningPart("Hm"), TextPart("Look"))
+    assert (call.name, call.arguments) == ("bash", {"command": "ls"})
+    assert [part.content for part in session.events[2].parts] == ["a", "bb"]
+    assert session.events[2].parts[0].call_id == call.id
+    assert session.tools[0].name == "bash"
+    assert (recording.facts.messages, recording.facts.tool_results, len(recording.sessions)) == (10, 4, 2)
+
+
+def test_a_bare_array_of_turns_is_one_session():
+    assert [call.at for call in read_as(FORMAT, TURNS).sessions[0].calls] == [1, 3]
+
+
+def test_tags_that_are_never_closed_are_text():
+    noise = "<think>" * 50_000
+    session = read_as(FORMAT, [TURNS[1], {"from": "gpt", "value": noise}]).sessions[0]
+    assert session.events[1].parts == (TextPart(noise),)
+
+
+def test_files_without_messages_are_damaged_and_others_not_taken(database):
+    with pytest.raises(DamagedRecording, match="no session"):
+        read_as(FORMAT, database())
+    assert not recognises(FORMAT, {"messages": [{"role": "user", "content": "x"}]})
+    assert not recognises(FORMAT, [{"role": "user", "content": "x"}])
+
+
+def test_wrong_types_anywhere_are_survived(database):
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(export(*HISTORY[:3], *AFTER[:3]))))
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(TURNS)))
+    odd = (None, -1, 1e300, 2**62, "", "x", b"\xff", "[{}]")
+    for name in ("role", "content", "timestamp", "tool_calls", "tool_call_id", "compacted", "session_id"):
+        for bad in odd:
+            try:
+                recording = read_as(FORMAT, database(*HISTORY, row("user", MARK, 9) | {name: bad}, *AFTER[2:]))
+            except RecordingError:
+                continue
+            for session in recording.sessions:
+                check_session(session)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "hermes")
