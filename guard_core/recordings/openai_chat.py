@@ -52,8 +52,8 @@ class OpenAIChatFormat:
         return isinstance(value, dict) and not is_message(value) and _is_record(value)
 
     def read(self, source: Source) -> Recording:
-        reader = _Reader(source)
-        for line, record in _records(source):
+        reader = ChatReader(source)
+        for line, record in records_of(source):
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
@@ -70,7 +70,7 @@ def _is_record(value: JSON) -> bool:
     return is_message(value) or any(map(is_message, _messages(value)[:_HEADS]))
 
 
-def _request(record: JSON) -> JSON:
+def request_of(record: JSON) -> JSON:
     """The request of a log record: under `request` or `body`, itself perhaps JSON text, or the record itself."""
     for key in ("request", "body", "kwargs"):
         inner = fields.decoded(record.get(key))
@@ -83,10 +83,10 @@ def _request(record: JSON) -> JSON:
 
 
 def _messages(record: JSON) -> list[Any]:
-    return fields.items(_request(record), "messages")
+    return fields.items(request_of(record), "messages")
 
 
-def _response(record: JSON) -> JSON:
+def response_of(record: JSON) -> JSON:
     """The response of a log record; of a stream, its pieces joined where they give usage."""
     found = fields.decoded(record.get("response"))
     if isinstance(found, list):
@@ -97,7 +97,7 @@ def _response(record: JSON) -> JSON:
     return body if isinstance(body, dict) else found
 
 
-def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+def records_of(source: Source) -> Iterator[tuple[int | None, JSON]]:
     """Every record with its line: the lines, the items of an array, or the one object."""
     if source.shape is Shape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
@@ -110,20 +110,40 @@ def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
             source.notes.skip("item that is no object")
 
 
-class _Reader:
-    """Messages, wrapped messages or request logs of one file, record by record.
+class ChatReader:
+    """Messages, wrapped messages or request logs of one file, record by record; another provider's spelling overrides.
 
     A message that many requests repeat is made into an event once.
     """
 
+    name = NAME
+
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.facts = FactCounter(NAME)
+        self.facts = FactCounter(self.name)
         self._known: dict[bytes, Event | None] = {}
+        self._usages: dict[int, JSON] = {}  # by identity of the event: usage that a message carries itself
         self._messages: list[Event] = []
         self._requests: list[Request] = []
         self._heads: list[int] = []  # system messages at the head of each request
         self._answered = False
+
+    def make_event(self, message: JSON, line: int | None) -> Event | None:
+        """The event of one message; None for a role that no chat has."""
+        return chat.chat_event(message, line=line)
+
+    def usage(self, usage: JSON) -> JSON:
+        """Counts of a response's usage as fields of ModelCall; empty where it says nothing."""
+        return usage_of(usage)
+
+    def answer(self, response: JSON) -> JSON | None:
+        """The message that a response holds."""
+        choice = next(fields.objects(response.get("choices")), {})
+        return choice["message"] if isinstance(choice.get("message"), dict) else None
+
+    def system_of(self, body: JSON) -> tuple[Part, ...] | None:
+        """A system prompt that stands beside the messages."""
+        return None
 
     def record(self, line: int | None, record: JSON) -> None:
         if is_message(record):
@@ -145,7 +165,7 @@ class _Reader:
         sessions = self._threads() if log else [self._conversation(request) for request in self._requests]
         if len(sessions) > self.source.limits.sessions:
             raise LimitExceeded(f"{len(sessions)} sessions in one file (limit {self.source.limits.sessions})")
-        return Recording(NAME, tuple(sessions), self.facts.facts(), self.source.notes)
+        return Recording(self.name, tuple(sessions), self.facts.facts(), self.source.notes)
 
     def _events(self, messages: Iterable[Any], line: int | None) -> list[Event]:
         return [event for message in messages if (event := self._event(message, line)) is not None]
@@ -156,22 +176,24 @@ class _Reader:
             return None
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._known:
-            self._known[key] = chat.chat_event(message, line=line)
+            self._known[key] = made = self.make_event(message, line)
+            if made is not None and "usage" in message:
+                self._usages[id(made)] = self.usage(fields.mapping(message, "usage"))
         event = self._known[key]
         if event is None:
             self.source.notes.skip("message of an unknown role")
         return event
 
     def _request(self, line: int | None, record: JSON) -> Request:
-        body, response = _request(record), _response(record)
-        usage = _usage_of(fields.mapping(response, "usage") or fields.mapping(record, "usage"))
+        body, response = request_of(record), response_of(record)
+        usage = self.usage(fields.mapping(response, "usage") or fields.mapping(record, "usage"))
         if usage:
             self.facts.call(usage["prompt_tokens"])
         self._answered |= bool(usage or response)
         events = self._events(fields.items(body, "messages"), line)
         system, messages = chat.split_system(events)
         self._heads.append(len(events) - len(messages))
-        choice = next(fields.objects(response.get("choices")), {})
+        beside, answer = self.system_of(body), self.answer(response)
         call = ModelCall(
             at=0,
             model=fields.text(response, "model") or fields.text(body, "model"),
@@ -181,16 +203,20 @@ class _Reader:
             **usage,
         )
         tools = chat.tool_definitions(body.get("tools", body.get("functions")))
-        answer = self._event(choice["message"], line) if isinstance(choice.get("message"), dict) else None
-        return Request(tuple(messages), call, answer, system=system, tools=tools)
+        event = self._event(answer, line) if answer is not None else None
+        return Request(tuple(messages), call, event, system=beside or system, tools=tools)
 
     def _conversation(self, request: Request) -> Session:
         """One conversation of messages alone: its calls are its assistant messages."""
         self._count(request.messages)
-        log = SessionBuilder(NAME, self.source.limits)
-        for event in unique_ids(request.messages):
+        log = SessionBuilder(self.name, self.source.limits)
+        for original, event in zip(request.messages, unique_ids(request.messages), strict=True):
             if event.role is Role.MODEL:
-                log.answer(event.parts, call={"line": event.line}, line=event.line, source_id=event.source_id)
+                usage = self._usages.get(id(original), {})
+                if usage:
+                    self.facts.call(usage["prompt_tokens"])
+                call = {"line": event.line, **usage}
+                log.answer(event.parts, call=call, line=event.line, source_id=event.source_id)
             else:
                 log.event(event.role, event.parts, line=event.line, source_id=event.source_id)
         return log.session(
@@ -213,7 +239,7 @@ class _Reader:
     def _session(self, thread: Thread, number: int) -> Session:
         thread.events[:] = unique_ids(thread.events)
         title = f"context {number + 1}" if number else ""
-        return thread.session(NAME, self.source.limits, title=title, notes=_missing(thread.system, thread.tools))
+        return thread.session(self.name, self.source.limits, title=title, notes=_missing(thread.system, thread.tools))
 
     def _count(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -222,7 +248,7 @@ class _Reader:
                 if isinstance(part, ToolCallPart):
                     self.facts.tool_call(part.id)
                 elif isinstance(part, ToolResultPart):
-                    self.facts.tool_result(part.call_id, chat.result_chars(event))
+                    self.facts.tool_result(part.call_id, len(value_text(part.content)))
 
 
 def _missing(system: tuple[Part, ...] | None, tools: Any) -> tuple[str, ...]:
@@ -230,7 +256,7 @@ def _missing(system: tuple[Part, ...] | None, tools: Any) -> tuple[str, ...]:
     return (*notes, *([] if tools is not None else ["The schemas of the tools are not in the file."]))
 
 
-def _usage_of(usage: JSON) -> JSON:
+def usage_of(usage: JSON) -> JSON:
     """Counts of a usage object as fields of ModelCall; empty where it says nothing."""
     prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens")
     if prompt is None:

@@ -1,0 +1,149 @@
+"""Anthropic messages: a bare array, a request body (`messages`, `system`, `tools`), or logs of requests and responses.
+
+A message is text or blocks (text, thinking, tool_use, tool_result, image, document). Signed and redacted thinking is
+known by its size only. Prompt tokens are `input_tokens + cache_read_input_tokens + cache_creation_input_tokens`. Logs
+are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
+array has no tokens, unless its messages carry `usage` themselves; system prompt and tools stand beside the array.
+Source: https://docs.anthropic.com/en/api/messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.events import Event, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings import chat, fields
+from guard_core.recordings.base import Recording
+from guard_core.recordings.openai_chat import ChatReader, is_message, records_of, request_of, response_of
+from guard_core.recordings.source import Shape, Source
+
+JSON = dict[str, Any]
+NAME = "anthropic-messages"
+_OWN_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"})
+_HEADS = 200  # messages looked at for a block that only Anthropic has
+
+
+class AnthropicFormat:
+    """Anthropic messages and logs of their requests."""
+
+    name = NAME
+    label = "Anthropic messages"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.LINES:
+            records = [line.obj for line in source.head_lines()]
+        elif source.shape is Shape.JSON:
+            value = source.json()
+            records = [item for item in value[:_HEADS] if isinstance(item, dict)] if isinstance(value, list) else []
+            records = [value] if isinstance(value, dict) and not is_message(value) else records
+        else:
+            return False
+        chats = [record for record in records if is_message(record) or _messages(record)]
+        return len(chats) * 2 > len(records) and any(map(_is_anthropic, chats))
+
+    def read(self, source: Source) -> Recording:
+        reader = AnthropicReader(source)
+        for line, record in records_of(source):
+            with source.tolerate(line):
+                reader.record(line, record)
+        return reader.recording()
+
+
+def _messages(record: JSON) -> list[JSON]:
+    return [item for item in fields.items(request_of(record), "messages")[:_HEADS] if is_message(item)]
+
+
+def _is_anthropic(record: JSON) -> bool:
+    """Does a message, a request body or a response have something that only Anthropic's API writes?"""
+    if is_message(record):
+        return _has_own_block(record.get("content"))
+    body, response = request_of(record), response_of(record)
+    if "system" in body and not isinstance(body["system"], dict):
+        return True
+    answered = fields.text(response, "type") == "message" and isinstance(response.get("content"), list)
+    return answered or any(_has_own_block(message.get("content")) for message in _messages(record))
+
+
+def _has_own_block(content: Any) -> bool:
+    return any(
+        fields.text(block, "type") in _OWN_BLOCKS or (fields.text(block, "type") == "image" and "source" in block)
+        for block in fields.objects(content)
+    )
+
+
+class AnthropicReader(ChatReader):
+    """Chat recordings in Anthropic's spelling."""
+
+    name = NAME
+
+    def make_event(self, message: JSON, line: int | None) -> Event | None:
+        return message_event(message, line)
+
+    def usage(self, usage: JSON) -> JSON:
+        return usage_of(usage)
+
+    def answer(self, response: JSON) -> JSON | None:
+        return {**response, "role": "assistant"} if isinstance(response.get("content"), list) else None
+
+    def system_of(self, body: JSON) -> tuple[Part, ...] | None:
+        return block_parts(body.get("system")) or None
+
+
+def message_event(message: JSON, line: int | None = None, **rest: Any) -> Event | None:
+    """The event of one message (`rest`: fields of Event); None for a role that no chat has."""
+    role = chat.ROLES.get(fields.text(message, "role").lower())
+    if role is None:
+        return None
+    return Event(role, block_parts(message.get("content")), fields.text(message, "id"), line, **rest)
+
+
+def usage_of(usage: JSON) -> JSON:
+    """Counts of a usage object as fields of ModelCall; empty where it says nothing."""
+    fresh = fields.tokens(usage, "input_tokens")
+    if fresh is None:
+        return {}
+    cached = fields.tokens(usage, "cache_read_input_tokens")
+    written = fields.tokens(usage, "cache_creation_input_tokens")
+    return {
+        "prompt_tokens": fresh + (cached or 0) + (written or 0),
+        "cached_tokens": cached,
+        "cache_write_tokens": written,
+        "output_tokens": fields.tokens(usage, "output_tokens"),
+    }
+
+
+def block_parts(content: Any) -> tuple[Part, ...]:
+    """The parts of a message's content: text or blocks."""
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return tuple(part for block in fields.objects(content) for part in _block(block))
+
+
+def _block(block: JSON) -> tuple[Part, ...]:
+    kind = fields.text(block, "type")
+    if kind == "tool_use":
+        return (ToolCallPart(fields.text(block, "name"), block.get("input"), fields.text(block, "id")),)
+    if kind == "tool_result":
+        return _result(block)
+    if kind == "redacted_thinking":
+        return (ReasoningPart(opaque_bytes=fields.opaque_size(fields.text(block, "data"))),)
+    if kind == "file" and isinstance(block.get("content"), str):
+        return (TextPart(block["content"]),)  # Cline sends the file's text
+    if kind in {"text", "thinking", "image", "document", "reasoning"}:
+        return fields.content_parts([block])
+    return (OtherPart(kind or "unknown", block),)
+
+
+def _result(block: JSON) -> tuple[Part, ...]:
+    """A tool result: its text, or the JSON that was sent; pictures in it are parts of their own."""
+    content = block.get("content")
+    call_id, name, failed = fields.text(block, "tool_use_id"), fields.text(block, "name"), block.get("is_error") is True
+    if isinstance(content, list) and any(not fields.text(item, "type") for item in content):
+        return (ToolResultPart(name, content, call_id, failed),)
+    inner = block_parts(content)
+    text = "\n".join(part.text for part in inner if isinstance(part, TextPart))
+    media = (part for part in inner if not isinstance(part, TextPart))
+    return (ToolResultPart(name, text, call_id, failed), *media)
+
+
+FORMAT = AnthropicFormat()

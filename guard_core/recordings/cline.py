@@ -1,0 +1,317 @@
+"""Cline and Roo Code: `api_conversation_history.json`, `ui_messages.json`, and session files of the Cline SDK.
+
+The first is an array of Anthropic messages with `ts`, `modelInfo` and `metrics.tokens`: prompt tokens are `prompt` plus
+`cached` where any `cached` of the file is larger than its `prompt` (the provider reported them apart), else `prompt`
+alone. SDK sessions have `metrics.inputTokens`, which includes cached tokens. Results often are no blocks but text that
+begins "[read_file for 'x'] Result:"; such a text is the result of the call before it, and begins no turn. Roo keeps
+what it condensed: the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in
+no later request; a truncation marker hides those with its `truncationParent`. Cline's own truncation is not marked.
+The screen's file has calls (`api_req_started`: `tokensIn + cacheReads + cacheWrites`), what was said, and Roo's
+`condense_context` with the tokens before and after. Text that only looks like a marker of a compaction is none.
+Source: https://github.com/cline/cline and https://github.com/RooCodeInc/Roo-Code, src/core.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings import fields
+from guard_core.recordings.anthropic_messages import block_parts, message_event
+from guard_core.recordings.base import Recording
+from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.openai_chat import is_message
+from guard_core.recordings.rebase import view_of
+from guard_core.recordings.source import Shape, Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.views import Inserted, View
+
+JSON = dict[str, Any]
+NAME = "cline"
+RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
+# How Cline and Roo open what they write in the user's name.
+OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]")
+_MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
+_SPOKEN = {"text": Role.MODEL, "completion_result": Role.MODEL, "reasoning": Role.MODEL, "tool": Role.MODEL}
+_HEARD = frozenset({"user_feedback", "user_feedback_diff", "command_output", "api_req_result"})
+
+
+class ClineFormat:
+    """Task files of Cline and Roo Code."""
+
+    name = NAME
+    label = "Cline, Roo Code"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        return _is_screen(value) or _is_history(value) or _is_sdk_session(value)
+
+    def read(self, source: Source) -> Recording:
+        value = source.json()
+        if _is_screen(value):
+            return _Screen(source).recording(value)
+        wrapper = value if isinstance(value, dict) else {}
+        return _History(source, wrapper).recording(fields.items(wrapper, "messages") if wrapper else value)
+
+
+def _heads(value: Any) -> list[JSON]:
+    return [item for item in value[:50] if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _is_screen(value: Any) -> bool:
+    heads = _heads(value)
+    return bool(heads) and all("ts" in item and fields.text(item, "type") in {"say", "ask"} for item in heads)
+
+
+def _is_history(value: Any) -> bool:
+    heads = _heads(value)
+    chat = bool(heads) and all(map(is_message, heads))
+    return chat and (any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads))
+
+
+def _is_sdk_session(value: Any) -> bool:
+    heads = _heads(fields.items(value, "messages"))
+    return isinstance(value, dict) and bool(heads) and all(map(is_message, heads)) and _has_marks(value, heads)
+
+
+def _has_marks(value: JSON, heads: list[JSON]) -> bool:
+    return any(_MARKS & item.keys() for item in heads) or {"sessionId", "version"} <= value.keys()
+
+
+class _Mark(NamedTuple):
+    """A message that Roo put in place of those that name it as their parent."""
+
+    at: int  # events before it
+    parent: str
+    kind: str
+    event: Event
+
+
+class _History:
+    """One conversation as it is sent to the API."""
+
+    def __init__(self, source: Source, wrapper: JSON) -> None:
+        self.source = source
+        self.wrapper = wrapper
+        self.facts = FactCounter(NAME)
+        self.log = SessionBuilder(NAME, source.limits)
+        self.messages: list[JSON] = []  # the message of each event
+        self.marks: list[_Mark] = []
+        self.seen: set[str] = set()
+        self.cached_apart = False
+
+    def recording(self, messages: list[Any]) -> Recording:
+        chats = [message for message in messages if is_message(message)]
+        self.cached_apart = any(_is_cached_apart(message) for message in chats)
+        for message in messages:
+            if is_message(message):
+                self._message(message)
+            else:
+                self.source.notes.skip("item that is no message")
+        self._compactions()
+        if not self.facts.messages:
+            raise DamagedRecording("no message can be read")
+        system = fields.text(self.wrapper, "system_prompt") or fields.text(self.wrapper, "systemPrompt")
+        notes = [] if system else ["The system prompt is not in the file."]
+        session = self.log.session(
+            system=(TextPart(system),) if system else None,
+            source_id=fields.text(self.wrapper, "sessionId"),
+            agent=fields.text(self.wrapper, "agent") or "Cline",
+            notes=(*notes, "The schemas of the tools are not in the file."),
+        )
+        return Recording(NAME, (session,), self.facts.facts(), self.source.notes)
+
+    def _message(self, message: JSON) -> None:
+        message_id = fields.text(message, "id")
+        if message_id and message_id in self.seen:
+            self.source.notes.folded += 1
+            return
+        self.seen.add(message_id)
+        at = fields.timestamp(message, "ts")
+        event = message_event(message, timestamp=at)
+        if event is None:
+            self.source.notes.skip("message of an unknown role")
+            return
+        self._count(event)
+        if message.get("isSummary") is True:
+            self.marks.append(_Mark(len(self.log.events), fields.text(message, "condenseId"), "summary", event))
+        elif message.get("isTruncationMarker") is True:
+            self.marks.append(_Mark(-1, fields.text(message, "truncationId"), "trim", event))
+        elif event.role is Role.MODEL:
+            self.log.answer(event.parts, call=self._call(message, at), source_id=event.source_id, timestamp=at)
+            self.messages.append(message)
+        else:
+            parts = self._heard(event.parts)
+            meta = event.role is Role.SYSTEM or _is_own(parts)
+            self.log.event(event.role, parts, source_id=event.source_id, timestamp=at, meta=meta)
+            self.messages.append(message)
+
+    def _count(self, event: Event) -> None:
+        self.facts.message()
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                self.facts.tool_call(part.id)
+            elif isinstance(part, ToolResultPart):
+                self.facts.tool_result(part.call_id, len(value_text(part.content)))
+
+    def _heard(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Results written as text, made into results."""
+        found: list[Part] = []
+        for part in parts:
+            match = RESULT_TEXT.match(part.text.lstrip()) if isinstance(part, TextPart) else None
+            found.append(ToolResultPart(match[1], part.text) if match and isinstance(part, TextPart) else part)
+        return tuple(found)
+
+    def _call(self, message: JSON, at: float | None) -> JSON:
+        metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
+        counts = _counts(metrics, self.cached_apart)
+        if counts:
+            self.facts.call(counts["prompt_tokens"])
+        return {"model": fields.text(model, "id") or fields.text(model, "modelId"), "timestamp": at, **counts}
+
+    def _compactions(self) -> None:
+        """Every mark as a compaction: what its request still held are the messages that no mark so far hides.
+
+        A truncation marker stands among the messages where they were cut, and so is placed by its time.
+        """
+        times = [event.timestamp or 0 for event in self.log.events]
+        placed = [
+            mark if mark.at >= 0 else mark._replace(at=sum(time <= (mark.event.timestamp or 0) for time in times))
+            for mark in self.marks
+        ]
+        hiding: set[str] = set()
+        inserted: tuple[Event, ...] = ()
+        for mark in sorted(placed, key=lambda mark: mark.at):
+            self.facts.compaction()
+            hiding |= {mark.parent} - {""}
+            message = replace(mark.event, meta=mark.event.role is Role.USER)
+            inserted = (message,) if mark.kind == "summary" else (*inserted, message)
+            kept: list[int | None] = [index for index in range(mark.at) if not self._parents(index) & hiding]
+            base: View = (*view_of(kept), *(Inserted(index) for index in range(len(inserted))))
+            self.log.compactions.append(
+                RecordedCompaction(
+                    mark.at, Evidence.DECLARED, mark.kind, base, inserted, timestamp=mark.event.timestamp
+                )
+            )
+
+    def _parents(self, index: int) -> set[str]:
+        return {fields.text(self.messages[index], key) for key in ("condenseParent", "truncationParent")}
+
+
+def _is_own(parts: tuple[Part, ...]) -> bool:
+    texts = [part.text.lstrip() for part in parts if isinstance(part, TextPart)]
+    return bool(texts) and all(text.startswith(OWN_OPENINGS) for text in texts)
+
+
+def _is_cached_apart(message: JSON) -> bool:
+    tokens = fields.mapping(fields.mapping(message, "metrics"), "tokens")
+    return (fields.tokens(tokens, "cached") or 0) > (fields.tokens(tokens, "prompt") or 0)
+
+
+def _counts(metrics: JSON, cached_apart: bool) -> JSON:
+    """Token counts in either spelling as fields of ModelCall; empty where there are none."""
+    tokens = fields.mapping(metrics, "tokens")
+    if tokens:
+        cached = fields.tokens(tokens, "cached")
+        prompt = (fields.tokens(tokens, "prompt") or 0) + ((cached or 0) if cached_apart else 0)
+        found: JSON = {"cached_tokens": cached, "output_tokens": fields.tokens(tokens, "completion")}
+    else:
+        prompt = fields.tokens(metrics, "inputTokens") or 0
+        found = {
+            "cached_tokens": fields.tokens(metrics, "cacheReadTokens"),
+            "cache_write_tokens": fields.tokens(metrics, "cacheWriteTokens"),
+            "output_tokens": fields.tokens(metrics, "outputTokens"),
+        }
+    return {"prompt_tokens": prompt, **found} if prompt else {}
+
+
+class _Screen:
+    """The messages of the screen: calls with tokens, what was said, Roo's condensations."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.facts = FactCounter(NAME)
+        self.log = SessionBuilder(NAME, source.limits)
+        self.call: ModelCall | None = None
+
+    def recording(self, messages: list[Any]) -> Recording:
+        for message in fields.objects(messages):
+            if message.get("partial") is True:
+                self.source.notes.skip("partial message")
+            else:
+                self._message(message)
+        self._close(None)
+        notes = ("This is the file of the screen: what was sent to the model is not in it word for word.",)
+        session = self.log.session(agent="Cline", notes=notes)
+        return Recording(NAME, (session,), self.facts.facts(), self.source.notes)
+
+    def _message(self, message: JSON) -> None:
+        kind = fields.text(message, "say") or fields.text(message, "ask")
+        at, text = fields.timestamp(message, "ts"), fields.text(message, "text")
+        if kind == "api_req_started":
+            self._started(fields.decoded(text), at)
+        elif kind == "condense_context":
+            self._condensed(fields.mapping(message, "contextCondense"), at)
+        elif kind in _SPOKEN or (fields.text(message, "type") == "ask" and kind in {"command", "followup"}):
+            first = kind == "text" and not self.log.events
+            self._said(Role.USER if first else Role.MODEL, text, at, reasoning=kind == "reasoning")
+        elif kind in _HEARD:
+            self._said(Role.USER, text, at, meta=kind != "user_feedback")
+        else:
+            self.source.notes.skip(f"{kind or 'unnamed'} message")
+
+    def _started(self, about: Any, at: float | None) -> None:
+        self._close(None)
+        cached, written = fields.tokens(about, "cacheReads"), fields.tokens(about, "cacheWrites")
+        prompt = (fields.tokens(about, "tokensIn") or 0) + (cached or 0) + (written or 0)
+        if prompt:
+            self.facts.call(prompt)
+        output = fields.tokens(about, "tokensOut")
+        self.call = ModelCall(len(self.log.events), None, prompt or None, cached, written, output, timestamp=at)
+
+    def _said(self, role: Role, text: str, at: float | None, *, reasoning: bool = False, meta: bool = False) -> None:
+        if not text:
+            return
+        self.facts.message()
+        part: Part = ReasoningPart(text) if reasoning else TextPart(text)
+        last = len(self.log.events) - 1
+        if role is Role.MODEL and self.call is None and last >= 0 and self.log.events[last].role is Role.MODEL:
+            self.log.events[last] = replace(self.log.events[last], parts=(*self.log.events[last].parts, part))
+            return
+        index = self.log.event(role, (part,), timestamp=at, meta=meta)
+        if role is Role.MODEL:
+            self._close(index)
+
+    def _close(self, response: int | None) -> None:
+        """The call that was started is answered by this event, or by none."""
+        if self.call is not None:
+            at = len(self.log.events) if response is None else response
+            self.log.calls.append(replace(self.call, at=at, response=response))
+        self.call = None
+
+    def _condensed(self, about: JSON, at: float | None) -> None:
+        self._close(None)
+        self.facts.compaction()
+        summary = fields.text(about, "summary")
+        message = Event(Role.USER, block_parts(summary), timestamp=at, meta=True)
+        self.log.compactions.append(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind="summary",
+                base=(Inserted(0),) if summary else (),
+                messages=(message,) if summary else (),
+                tokens_before=fields.tokens(about, "prevContextTokens"),
+                tokens_after=fields.tokens(about, "newContextTokens"),
+                timestamp=at,
+            )
+        )
+
+
+FORMAT = ClineFormat()
