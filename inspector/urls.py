@@ -22,6 +22,7 @@ urlpatterns = [
     path("samples/<slug:name>/", uploads.open_sample, name="open_sample"),
     path("imports/<uuid:pk>/", include(import_urls)),
     path("s/<uuid:pk>/", include(session_urls)),
+    path("s/<uuid:session_id>/", include("inspector.session_urls")),
     path("healthz", health.health, name="health"),
 ]
 
