@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import fields
 from guard_core.recordings.base import Recording
@@ -35,7 +37,9 @@ class CopilotFormat:
 
     def matches(self, source: Source) -> bool:
         lines = source.head_lines()
-        own = sum(1 for line in lines if fields.text(line.obj, "type") in OWN_TYPES and isinstance(line.obj.get("data"), dict))
+        own = sum(
+            1 for line in lines if fields.text(line.obj, "type") in OWN_TYPES and isinstance(line.obj.get("data"), dict)
+        )
         return own > 0 and all("type" in line.obj and "data" in line.obj for line in lines[:3])
 
     def read(self, source: Source) -> Recording:
@@ -57,7 +61,8 @@ class _Events:
         self._builder = SessionBuilder("copilot-cli", source.limits)
         self._system: tuple[Part, ...] | None = None
         self._about: dict[str, Any] = {"agent": "Copilot CLI"}
-        self._usage: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}  # of the call whose message has not come yet
+        self._open_call = False  # has this turn a call without usage? Clients write the usage before or after it
         self._handlers = {
             "session.start": self._start,
             "session.resume": self._start,
@@ -65,6 +70,7 @@ class _Events:
             "system.message": self._system_message,
             "user.message": self._user,
             "assistant.message": self._assistant,
+            "assistant.turn_start": self._turn_start,
             "assistant.usage": self._assistant_usage,
             "tool.execution_complete": self._result,
             "session.compaction_complete": self._compaction,
@@ -119,9 +125,7 @@ class _Events:
             "timestamp": place["timestamp"],
             "line": line.number,
             "source_id": fields.text(data, "apiCallId") or fields.text(data, "messageId"),
-            **self._usage,
         }
-        self._usage = {}
         calls = [_tool_call(item) for item in fields.objects(data.get("toolRequests"))]
         if self._is_other_context(data, line):
             self._builder.side_calls.append(ModelCall(at=len(self._builder.events), **call))
@@ -129,18 +133,29 @@ class _Events:
         for part in calls:
             self._facts.tool_call(part.id)
         parts = (*_reasoning(data), *fields.content_parts(data.get("content")), *calls)
-        self._builder.answer(parts, call=call, **place)
+        self._builder.answer(parts, call={**call, **self._usage}, **place)
+        self._usage, self._open_call = {}, not self._usage
+
+    def _turn_start(self, data: JSON, line: Line) -> None:
+        self._usage, self._open_call = {}, False
 
     def _assistant_usage(self, data: JSON, line: Line) -> None:
         prompt = fields.tokens(data, "inputTokens")
-        usage = {
+        if prompt is None:
+            return
+        self._facts.call(prompt)
+        usage: dict[str, Any] = {
             "prompt_tokens": prompt,
             "cached_tokens": fields.tokens(data, "cacheReadTokens"),
             "cache_write_tokens": fields.tokens(data, "cacheWriteTokens"),
         }
-        if prompt is not None:
-            self._facts.call(prompt)
-        self._usage = {key: value for key, value in usage.items() if value is not None}
+        if self._is_other_context(data, line):
+            self._builder.side_calls.append(ModelCall(at=len(self._builder.events), line=line.number, **usage))
+        elif self._open_call:
+            self._builder.calls[-1] = msgspec.structs.replace(self._builder.calls[-1], **usage)
+            self._open_call = False
+        else:
+            self._usage = usage
 
     def _result(self, data: JSON, line: Line) -> None:
         if self._is_other_context(data, line):
@@ -154,6 +169,8 @@ class _Events:
         self._builder.event(Role.USER, (part,), **_place(line))
 
     def _compaction(self, data: JSON, line: Line) -> None:
+        if self._is_other_context(data, line):
+            return
         if data.get("success") is False:
             self._source.notes.skip("failed compaction")
             return
@@ -171,6 +188,7 @@ class _Events:
                 kind="summary" if summary else "opaque",
                 base=(Inserted(0),) if summary else (),
                 messages=(message,) if summary else (),
+                trigger=fields.text(data, "trigger"),
                 tokens_before=fields.tokens(data, "preCompactionTokens"),
                 tokens_after=fields.tokens(data, "postCompactionTokens"),
                 summariser=summariser,
@@ -181,6 +199,8 @@ class _Events:
         )
 
     def _truncation(self, data: JSON, line: Line) -> None:
+        if self._is_other_context(data, line):
+            return
         self._window(data, line)
         removed = fields.tokens(data, "messagesRemovedDuringTruncation") or 0
         if not removed:

@@ -454,7 +454,7 @@ def _open_llmetry_event(item: dict[str, Any]) -> Event | None:
 
 def _span_events(span: TraceSpan) -> _Found:
     messages: list[Event] = []
-    for name, attributes in span.events:
+    for name, attributes in _named_events(span):
         if name == "gen_ai.content.prompt":
             listed = fields.decoded(attributes.get("gen_ai.prompt"))
             messages.extend(event for item in fields.objects(listed) if (event := chat.chat_event(item)))
@@ -466,6 +466,13 @@ def _span_events(span: TraceSpan) -> _Found:
             if (event := chat.chat_event(message)) is not None:
                 messages.append(event)
     return _Found(messages)
+
+
+def _named_events(span: TraceSpan) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The span's events, and those that some SDKs write as JSON into an attribute (Pydantic AI)."""
+    yield from span.events
+    for item in fields.objects(fields.decoded(span.attributes.get("events"))):
+        yield fields.text(item, "event.name"), item
 
 
 def _event_body(attributes: dict[str, Any]) -> JSON:
@@ -528,7 +535,7 @@ def _answer(span: TraceSpan) -> Event:
         if isinstance(response, dict) and fields.mapping(response, "content"):
             listed = [_google_event(response["content"])]
     if not listed:
-        listed = [_choice(attributes) for name, attributes in span.events if name == "gen_ai.choice"]
+        listed = [_choice(attributes) for name, attributes in _named_events(span) if name == "gen_ai.choice"]
     parts = tuple(part for event in listed[:1] if event is not None for part in event.parts)
     return Event(Role.MODEL, parts, timestamp=span.start, line=span.line, source_id=span.id)
 

@@ -65,6 +65,19 @@ def test_usage_events_give_their_call_its_prompt_tokens():
     assert recording.facts.model_calls == 1
 
 
+def test_usage_behind_its_message_belongs_to_it_and_not_to_the_next():
+    usage = event("assistant.usage", inputTokens=900)
+    turn = event("assistant.turn_start", turnId="1")
+    session = read(turn, LOOK, usage, RESULT, turn, DONE).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [900, None]
+
+
+def test_usage_of_a_sub_agent_is_a_side_call():
+    session = read(LOOK, event("assistant.usage", inputTokens=90, parentToolCallId="c1"), RESULT, DONE).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [None, None]
+    assert [call.prompt_tokens for call in session.side_calls] == [90]
+
+
 def test_a_compaction_is_declared_and_its_summary_is_outside_the_log():
     used = {"input": 5000, "output": 90}
     cut = event(

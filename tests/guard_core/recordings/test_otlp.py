@@ -207,6 +207,15 @@ def test_span_events_of_older_conventions_are_read():
     assert texts(session) == ["List", "Done"]
 
 
+def test_events_in_an_attribute_are_read():
+    events = [
+        {"event.name": "gen_ai.user.message", "content": "List", "role": "user"},
+        {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": "Done"}},
+    ]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9, "events": json.dumps(events)}
+    assert texts(read_as(FORMAT, export(span("chat", 1, attributes=attributes))).sessions[0]) == ["List", "Done"]
+
+
 def test_adk_1_requests_are_read():
     request = {
         "config": {"system_instruction": "Be brief.", "tools": [{"function_declarations": [{"name": "bash"}]}]},
