@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from guard_core import defaults
+from guard_core import models
 from guard_core.errors import GuardError, SettingError
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
@@ -84,7 +84,7 @@ def window_of(session: Session, asked: int | None) -> Sourced:
     """The window to replay with and where it comes from."""
     if asked is not None:
         return Sourced(asked, Source.USER, "given by --window")
-    return session.window or Sourced(defaults.WINDOW, Source.ASSUMED, "the recording names no window")
+    return models.window_of(session)
 
 
 def provider(session: Session) -> tuple[Ledger, Usage | None]:

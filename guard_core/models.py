@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from guard_core.sessions import Source, Sourced
+from guard_core import defaults
+from guard_core.sessions import Session, Source, Sourced
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
@@ -39,6 +40,16 @@ def context_window(model: str) -> Sourced | None:
     if found is None or not found[1].context_window:
         return None
     return Sourced(int(found[1].context_window), Source.MODEL_TABLE, _note(*found))
+
+
+def window_of(session: Session) -> Sourced:
+    """The context window of a session in tokens: from its file, else by the name of its model, else assumed."""
+    if session.window is not None and session.window.value > 0:
+        return session.window
+    for name in dict.fromkeys([session.model, *(call.model for call in session.calls[-1:])]):
+        if name and (found := context_window(name)):
+            return found
+    return Sourced(defaults.WINDOW, Source.ASSUMED, "neither the file nor the model table tells it")
 
 
 def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) -> Sourced | None:
