@@ -9,7 +9,7 @@ input tokens include cached ones); totals in `session.shutdown` are told in a no
 (`parentToolCallId`, or `agentId`) are another context: their calls are side calls, their messages are left out.
 `session.compaction_complete` is a declared compaction whose summary takes the place of the history;
 `session.truncation` is a declared trim of the oldest messages. The window is the recorder's `tokenLimit`.
-Facts count events whose type ends in `.message`.
+Facts count events whose type ends in `.message`, and the tool calls of sub-agents, too.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ class _Events:
             "source_id": fields.text(data, "apiCallId") or fields.text(data, "messageId"),
         }
         calls = [_tool_call(item) for item in fields.objects(data.get("toolRequests"))]
+        for part in calls:
+            self._facts.tool_call(part.id)
         if self._is_other_context(data, line):
             self._builder.side_calls.append(ModelCall(at=len(self._builder.events), **call))
             return
-        for part in calls:
-            self._facts.tool_call(part.id)
         parts = (*_reasoning(data), *fields.content_parts(data.get("content")), *calls)
         self._builder.answer(parts, call={**call, **self._usage}, **place)
         self._usage, self._open_call = {}, not self._usage
@@ -158,12 +158,12 @@ class _Events:
             self._usage = usage
 
     def _result(self, data: JSON, line: Line) -> None:
-        if self._is_other_context(data, line):
-            return
         call_id = fields.text(data, "toolCallId")
         result = data.get("result")
         found = fields.plain_text(result) or fields.text(fields.mapping(data, "error"), "message")
         self._facts.tool_result(call_id, len(found))
+        if self._is_other_context(data, line):
+            return
         failed = data.get("success") is False
         part = ToolResultPart(fields.text(data, "toolName"), found, call_id, failed)
         self._builder.event(Role.USER, (part,), **_place(line))

@@ -83,6 +83,9 @@ class _Reader:
                     self._summarised(builder, row, event)
                 else:
                     _append(builder, row, event)
+        if summary and not any(row.get("id") == summary for row in rows):
+            self._facts.compaction()
+            builder.notes.append("The session was summarised; the summary message is no longer in the database.")
         builder.notes.extend(_notes(header, len(rows)))
         return builder.session(
             agent="Crush",

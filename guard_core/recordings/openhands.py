@@ -11,7 +11,8 @@ Usage is cumulative. In SDK logs the metrics of usage id `default` (or `agent`) 
 `per_turn_token` confirms is that call's own prompt count (cached tokens included); one that it does not confirm folds
 several calls and is left out. Older events carry the response itself in `tool_call_metadata.model_response`, else
 `llm_metrics`, of which differences are taken likewise. Facts count rows or history entries as messages, tool calls and
-results by id, result text at the top level of an observation, and calls with a usage of their own only.
+results by id, result text at the top level of an observation, and calls of older events only (in SDK logs usage is a
+state of the conversation, not of a call).
 """
 
 from __future__ import annotations
@@ -360,7 +361,7 @@ class _Reader:
     ) -> None:
         time = fields.timestamp(item, "timestamp")
         call = self._usage.call(usage or {})
-        if usage and (prompt := call.get("prompt_tokens")) is not None:
+        if usage is not None and (prompt := call.get("prompt_tokens")) is not None:
             self._facts.call(prompt)
         call |= {"timestamp": time, "line": line, "source_id": response_id}
         index = self._builder.answer(parts, call=call, line=line, source_id=_id(item), timestamp=time)

@@ -101,6 +101,13 @@ def test_every_marked_summary_counts(database):
     assert [item.at for item in session.compactions] == [1, 2]
 
 
+def test_a_summary_that_is_gone_is_told_and_counted(database):
+    recording = read_as(FORMAT, database(USER, LOOK, sessions=({**SESSION, "summary_message_id": "gone"},)))
+    assert recording.facts.compactions == 1
+    assert recording.sessions[0].compactions == ()
+    assert "no longer in the database" in recording.sessions[0].notes[0]
+
+
 def test_other_parts_are_kept(database):
     parts = [part("reasoning", thinking="Hm", signature="c2ln"), part("binary", MIMEType="image/png", Data="AAAA")]
     event = (

@@ -158,6 +158,17 @@ def test_older_events_with_their_response_have_real_tokens():
     assert (recording.facts.model_calls, recording.facts.tool_calls, recording.facts.tool_results) == (1, 1, 1)
 
 
+def test_differences_of_accumulated_metrics_are_calls_of_older_events():
+    first = OLD[1] | {"llm_metrics": {"accumulated_token_usage": {"prompt_tokens": 100, "completion_tokens": 5}}}
+    second = OLD[1] | {
+        "id": 4,
+        "llm_metrics": {"accumulated_token_usage": {"prompt_tokens": 250, "completion_tokens": 9}},
+    }
+    recording = read_as(FORMAT, [OLD[0], first, OLD[2], second])
+    assert [call.prompt_tokens for call in recording.sessions[0].calls] == [100, 150]
+    assert recording.facts.prompt_tokens_sum == 250
+
+
 def test_an_older_condensation_forgets_a_range_of_ids():
     cut = {
         "id": 4,
