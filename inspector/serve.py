@@ -115,7 +115,7 @@ class WorkerProcess:
         self._process = self._spawn()
         self._thread.start()
 
-    def wake(self, **_: Any) -> None:
+    def wake(self) -> None:
         process = self._process
         if process is None or process.stdin is None:
             return
@@ -160,13 +160,13 @@ class WorkerProcess:
 
 def _run(listener: socket.socket, address: str) -> int:
     from django.conf import settings
-    from django.db import connections
+    from django.db import connections, transaction
     from django_tasks.signals import task_enqueued
 
     connections.close_all()
     worker = WorkerProcess()
     worker.start()
-    task_enqueued.connect(worker.wake, weak=False)
+    task_enqueued.connect(lambda **_: transaction.on_commit(worker.wake), weak=False)
     server = _server(worker, f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # what uvicorn puts back, and raises again, when it has ended

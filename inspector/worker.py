@@ -102,6 +102,8 @@ def run_ready_tasks() -> None:
     from django.utils.crypto import get_random_string
     from django_tasks_db.management.commands.db_worker import Worker
 
+    from inspector.services.importing import hand_back
+
     class Runner(Worker):
         def run_task(self, db_task_result: Any) -> None:
             job_id = next(iter(db_task_result.args_kwargs["args"]), "")
@@ -121,16 +123,6 @@ def run_ready_tasks() -> None:
         worker_id=get_random_string(32),
         excluded_queue_names=[],
     ).run()
-
-
-def hand_back(job_id: str) -> None:
-    """Put an import that was broken off into the queue again."""
-    from inspector.models import Import
-    from inspector.tasks import import_recording
-
-    running = Import.objects.filter(pk=job_id, state=Import.State.RUNNING)
-    if running.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
-        import_recording.enqueue(job_id)
 
 
 class Heartbeat:

@@ -29,7 +29,10 @@ class Recording(models.Model):
 
 
 class Import(models.Model):
-    """One reading of a recording: a job with progress, a lease and a report."""
+    """One reading of a recording: a job with progress, a lease and a report.
+
+    The recording is gone (None) when nothing could be read: then nothing of the file is kept.
+    """
 
     class State(models.TextChoices):
         RECEIVED = "received"
@@ -39,11 +42,11 @@ class Import(models.Model):
         CANCELLED = "cancelled"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    recording = models.ForeignKey(Recording, models.CASCADE, related_name="imports")
+    recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="imports")
+    name = models.CharField(max_length=200)
     strict = models.BooleanField(default=False)
     window = models.BigIntegerField(null=True)  # tokens, given by the user at upload
     state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
-    cancel_asked = models.BooleanField(default=False)
     phase = models.CharField(max_length=12, default="received")
     done = models.BigIntegerField(default=0)  # bytes read
     total = models.BigIntegerField(default=0)
@@ -61,7 +64,7 @@ class Import(models.Model):
         indexes = [models.Index(fields=["state", "heartbeat"])]
 
     def __str__(self) -> str:
-        return f"{self.recording} ({self.state})"
+        return f"{self.name} ({self.state})"
 
     def get_absolute_url(self) -> str:
         return reverse("import_detail", args=[self.pk])

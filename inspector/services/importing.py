@@ -9,24 +9,28 @@ from uuid import uuid4
 
 import msgspec
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from guard_core import recordings
 from guard_core.attribution import Attribution, attribute
 from guard_core.errors import GuardError, RecordingError
 from guard_core.ledger import Ledger
+from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
 from inspector.convert import store_session
 from inspector.models import Import, Recording
 from inspector.services.summaries import session_counts
-from inspector.services.windows import window_of
+from inspector.services.uploads import Received, drop_unused, keep
 
 LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 MAX_SESSIONS = 2_000  # sessions stored from one file
+UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
+CANCELLED = "Cancelled. Nothing was stored."
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,21 +56,50 @@ class Cancelled(Exception):
     """The user asked to stop, or another worker took the import over."""
 
 
+def submit(received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+    """The import of these bytes: the one that brought their session, the one under way, or a new one.
+
+    A session that was taken off the list comes back. `window`: tokens, by the user; then the file is read again.
+    """
+    try:
+        with transaction.atomic():
+            recording = keep(received)
+            return _known(recording, window) or _enqueue(recording, received.name, strict=strict, window=window)
+    finally:
+        received.path.unlink(missing_ok=True)
+
+
 def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
-    """Put a reading of the recording into the queue."""
+    """Put another reading of a stored recording into the queue."""
+    with transaction.atomic():
+        return _enqueue(recording, recording.name, strict=strict, window=window)
+
+
+def _known(recording: Recording, window: int | None) -> Import | None:
+    imports = recording.imports.order_by("-created")
+    if window is None and (under_way := imports.filter(state__in=UNDER_WAY).first()):
+        return under_way
+    done = imports.filter(state=Import.State.DONE).first()
+    if done is None or window is not None or not recording.sessions.exists():
+        return None
+    recording.sessions.update(deleted=None)
+    return done
+
+
+def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
+    """Job and queue entry in one transaction: neither can be there without the other."""
     from inspector.tasks import import_recording
 
-    with transaction.atomic():
-        job = Import.objects.create(recording=recording, strict=strict, window=window, total=recording.size)
-        transaction.on_commit(lambda: import_recording.enqueue(str(job.pk)) and None)
+    job = Import.objects.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
+    import_recording.enqueue(str(job.pk))
     return job
 
 
 def cancel_import(job: Import) -> None:
-    """Ask the worker to stop; an import that no worker has taken ends at once."""
-    waiting = Import.objects.filter(pk=job.pk, state=Import.State.RECEIVED)
-    if not waiting.update(state=Import.State.CANCELLED, finished=timezone.now()):
-        Import.objects.filter(pk=job.pk, state=Import.State.RUNNING).update(cancel_asked=True)
+    """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
+    under_way = Import.objects.filter(pk=job.pk, state__in=UNDER_WAY)
+    if under_way.update(state=Import.State.CANCELLED, message=CANCELLED, finished=timezone.now()):
+        drop_unused(job.recording_id)
     hints.send(job.pk)
 
 
@@ -75,16 +108,33 @@ def recover_imports() -> int:
     from inspector.tasks import import_recording
 
     stale = Import.objects.filter(state=Import.State.RUNNING, heartbeat__lt=timezone.now() - LEASE)
-    count = 0
-    for job in stale:
-        mine = Import.objects.filter(pk=job.pk, state=Import.State.RUNNING, lease=job.lease)
-        if job.attempts >= MAX_ATTEMPTS:
-            message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
-            count += mine.update(state=Import.State.FAILED, message=message, finished=timezone.now())
-        elif mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
-            import_recording.enqueue(str(job.pk))
-            count += 1
-    return count
+    return sum(_take_back(job, import_recording) for job in stale)
+
+
+def _take_back(job: Import, task: Any) -> bool:
+    mine = Import.objects.filter(pk=job.pk, state=Import.State.RUNNING, lease=job.lease)
+    if job.attempts < MAX_ATTEMPTS:
+        with transaction.atomic():
+            if not mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
+                return False
+            task.enqueue(str(job.pk))
+        return True
+    message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
+    if not mine.update(state=Import.State.FAILED, message=message, finished=timezone.now()):
+        return False
+    drop_unused(job.recording_id)
+    return True
+
+
+def hand_back(job_id: str) -> None:
+    """Put an import that was broken off into the queue again, without counting it as an attempt."""
+    from inspector.tasks import import_recording
+
+    running = Import.objects.filter(pk=job_id, state=Import.State.RUNNING)
+    with transaction.atomic():
+        again = {"state": Import.State.RECEIVED, "lease": "", "phase": "received", "done": 0}
+        if running.update(attempts=F("attempts") - 1, **again):
+            import_recording.enqueue(job_id)
 
 
 def run_import(job_id: str) -> None:
@@ -98,15 +148,14 @@ def run_import(job_id: str) -> None:
     Import.objects.filter(pk=job_id, lease=lease).update(attempts=job.attempts + 1)
     watch = Watch(job, lease)
     try:
-        report = _read_and_store(job, watch)
+        _read_and_store(job, watch)
     except Cancelled:
-        watch.end(Import.State.CANCELLED, message="Cancelled. Nothing was stored.")
+        watch.end(Import.State.CANCELLED, message=CANCELLED)
     except GuardError as error:
         _fail(watch, error)
     except MemoryError:
         watch.end(Import.State.FAILED, message="There was not enough memory to read this file. Nothing was stored.")
-    else:
-        watch.finish(report)
+    hints.send(job.pk)
 
 
 class Watch:
@@ -125,12 +174,8 @@ class Watch:
         self._note(phase=name, done=0)
 
     def end(self, state: str, **more: Any) -> None:
-        self._mine().update(state=state, finished=timezone.now(), **more)
-        hints.send(self.job.pk)
-
-    def finish(self, report: Report) -> None:
-        """The lease is checked in the transaction that stored the sessions; here only the words are added."""
-        hints.send(self.job.pk)
+        if self._mine().update(state=state, finished=timezone.now(), **more):
+            drop_unused(self.job.recording_id)
 
     def close(self, report: Report) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
@@ -144,7 +189,7 @@ class Watch:
 
     def _note(self, **values: Any) -> None:
         self.noted = time.monotonic()
-        if not self._mine().filter(cancel_asked=False).update(heartbeat=timezone.now(), **values):
+        if not self._mine().update(heartbeat=timezone.now(), **values):
             raise Cancelled
         hints.send(self.job.pk)
 
@@ -156,9 +201,11 @@ def _fail(watch: Watch, error: GuardError) -> None:
     watch.end(Import.State.FAILED, message=text[:2_000], line=line, column=column)
 
 
-def _read_and_store(job: Import, watch: Watch) -> Report:
-    path = job.recording.path
-    found = recordings.read(path, strict=job.strict, progress=watch.progress, window=job.window)
+def _read_and_store(job: Import, watch: Watch) -> None:
+    recording = job.recording
+    if recording is None:
+        raise Cancelled
+    found = recordings.read(recording.path, strict=job.strict, progress=watch.progress, window=job.window)
     watch.phase("counted")
     counted = [_count(session, watch) for session in found.sessions[:MAX_SESSIONS]]
     if not any(session.events for session, *_ in counted):
@@ -166,16 +213,13 @@ def _read_and_store(job: Import, watch: Watch) -> Report:
     watch.phase("indexed")
     report = _report(found, counted, watch)
     with transaction.atomic():
-        job.recording.sessions.all().delete()
+        recording.sessions.all().delete()
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
-            rows.append(
-                store_session(job.recording, ordinal, session, ledger, attribution, window=window, counts=counts)
-            )
-        Recording.objects.filter(pk=job.recording_id).update(format=found.format)
+            rows.append(store_session(recording, ordinal, session, ledger, attribution, window=window, counts=counts))
+        Recording.objects.filter(pk=recording.pk).update(format=found.format)
         report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
         watch.close(report)
-    return report
 
 
 Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]]

@@ -12,56 +12,76 @@ from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Import, Session
 from inspector.services.importing import Report, cancel_import, start_import
+from inspector.views.errors import plain
 
-PHASES = ("received", "parsed", "counted", "indexed")
+PHASES = {"received": "received", "parsed": "reading", "counted": "counting tokens", "indexed": "storing"}
+MAX_LISTED = 200  # sessions named on the report page
 
 
 @require_safe
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The page of one import. A clean import of one session goes on to it, unless the report was asked for."""
-    job = get_object_or_404(Import.objects.select_related("recording"), pk=pk)
-    context = _context(job)
-    if context["forward"] and "report" not in request.GET:
-        return redirect(context["forward"])
-    return render(request, "inspector/imports/detail.html", context)
+    job = _job(pk)
+    if "report" not in request.GET and (session := session_of(job)):
+        return redirect(session)
+    return render(request, "inspector/imports/detail.html", _context(job))
 
 
 @require_safe
 def status(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The part of the page that changes. Tells the browser to go on to the session when there is one."""
-    job = get_object_or_404(Import.objects.select_related("recording"), pk=pk)
-    context = _context(job)
-    response = render(request, "inspector/imports/_status.html", context)
-    if context["forward"] and "report" not in request.GET:
-        response.headers["HX-Redirect"] = context["forward"]
+    job = _job(pk)
+    response = render(request, "inspector/imports/_status.html", _context(job))
+    if session := session_of(job):
+        response.headers["HX-Redirect"] = session.get_absolute_url()
     return response
 
 
 @require_POST
 def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
-    job = get_object_or_404(Import, pk=pk)
-    cancel_import(job)
-    return redirect(job)
+    """Stop reading; nothing of the file is kept."""
+    cancel_import(_job(pk))
+    return redirect("import_detail", pk)
 
 
 @require_POST
 def again(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Read the same bytes once more, in the other mode when asked."""
-    job = get_object_or_404(Import.objects.select_related("recording"), pk=pk)
-    return redirect(start_import(job.recording, strict=request.POST.get("mode") == "strict", window=job.window))
+    """Read the kept bytes once more."""
+    job = _job(pk)
+    if job.recording is None:
+        return plain(request, 409, "The file is not kept", "Nothing of a file that failed is kept: upload it again.")
+    return redirect(start_import(job.recording, strict=job.strict, window=job.window))
+
+
+def session_of(job: Import) -> Session | None:
+    """The session to go on to: the only one, of an import that left nothing out."""
+    report = report_of(job)
+    if report is None or report.problem_count or len(report.sessions) != 1:
+        return None
+    return Session.objects.filter(pk=report.sessions[0], deleted=None).first()
+
+
+def report_of(job: Import) -> Report | None:
+    return msgspec.json.decode(job.report, type=Report) if job.report else None
+
+
+def _job(pk: UUID) -> Import:
+    return get_object_or_404(Import.objects.select_related("recording"), pk=pk)
 
 
 def _context(job: Import) -> dict[str, Any]:
-    report = msgspec.json.decode(job.report, type=Report) if job.report else None
-    sessions = list(Session.objects.filter(recording=job.recording, deleted=None)) if report else []
-    reached = PHASES.index(job.phase) if job.phase in PHASES else 0
-    steps = [(name, index < reached or job.state == "done", index == reached) for index, name in enumerate(PHASES)]
-    clean = report is not None and not report.problem_count and len(sessions) == 1
+    report = report_of(job)
+    found = Session.objects.filter(recording=job.recording, deleted=None).order_by("ordinal")
+    names = list(PHASES)
+    reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
+    places = [
+        (word, "done" if n < reached else "now" if n == reached else "") for n, word in enumerate(PHASES.values())
+    ]
     return {
         "job": job,
         "report": report,
-        "sessions": sessions,
-        "phases": steps,
+        "sessions": list(found[:MAX_LISTED]) if report else [],
+        "phases": places,
+        "skipped": sorted(report.skipped.items(), key=lambda item: -item[1]) if report else [],
         "share": round(100 * report.reported / report.steps) if report and report.steps else 0,
-        "forward": sessions[0].get_absolute_url() if clean else "",
     }

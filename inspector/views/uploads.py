@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -13,27 +15,40 @@ from guard_core.errors import GuardError, LimitExceeded
 from guard_core.recordings import native
 from guard_core.simulator.samples import SAMPLES
 from inspector.models import Import
-from inspector.services.importing import start_import
+from inspector.services.importing import submit
 from inspector.services.uploads import Received, receive
 from inspector.views.errors import plain
+from inspector.views.imports import session_of
 
 MAX_WINDOW = 100_000_000  # tokens
+SMALL = 8 * 2**20  # bytes; such a file is read before the answer is due, so the answer can be the session itself
+PATIENCE = 3.0  # seconds that the answer waits for a small file; after that the progress page takes over
+LOOK_EVERY = 0.015
 
 
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
-    """Take files or pasted text; one import each. A file that is known already opens what is there."""
-    strict = request.POST.get("mode") == "strict"
+    """Take files or pasted text; one import each. A file that is known already opens what is there.
+
+    A damaged file is refused with its line and reason (422) unless `mode` is lenient; nothing of it is kept.
+    """
+    lenient = request.POST.get("mode") == "lenient"
     try:
         window = _window(request.POST.get("window", ""))
-        targets = [_address(received, strict, window) for received in _received(request)]
+        jobs = [submit(received, strict=not lenient, window=window) for received in _received(request)]
     except GuardError as error:
         return _refused(request, error)
-    if not targets:
+    if not jobs:
         return _refused(request, GuardError("choose a file, drop one, or paste a session"))
+    jobs = _settled(jobs)
     if _wants_json(request):
-        return JsonResponse({"imports": targets}, status=201)
-    return HttpResponseRedirect(targets[0] if len(targets) == 1 else reverse("home"))
+        failed = any(job.state == Import.State.FAILED for job in jobs)
+        return JsonResponse({"imports": [_answer(job) for job in jobs]}, status=422 if failed else 201)
+    if len(jobs) > 1:
+        return HttpResponseRedirect(reverse("home"))
+    if jobs[0].state == Import.State.FAILED:
+        return render(request, "inspector/imports/detail.html", {"job": jobs[0]}, status=422)
+    return HttpResponseRedirect(_address(jobs[0]))
 
 
 @require_POST
@@ -43,7 +58,7 @@ def open_sample(request: HttpRequest, name: str) -> HttpResponse:
     if sample is None:
         return plain(request, 404, "No such sample", f"The samples are: {', '.join(SAMPLES)}.")
     received = receive([native.write(sample.build())], f"{name}.jsonl")
-    return redirect(_address(received, False, None))
+    return redirect(_address(_settled([submit(received)])[0]))
 
 
 def _received(request: HttpRequest) -> Iterator[Received]:
@@ -53,20 +68,31 @@ def _received(request: HttpRequest) -> Iterator[Received]:
         yield receive([text.encode("utf-8", "surrogatepass")], "pasted session")
 
 
-def _address(received: Received, strict: bool, window: int | None) -> str:
-    """Where to go: the sessions a known file already gave, an import under way, or a new import."""
-    if not received.is_new and window is None:
-        latest = received.recording.imports.order_by("-created").first()
-        if latest and _stands(latest):
-            return latest.get_absolute_url()
-    return start_import(received.recording, strict=strict, window=window).get_absolute_url()
+def _settled(jobs: list[Import]) -> list[Import]:
+    """The imports after a short wait for the small ones, so that most people never see a progress page."""
+    end = time.monotonic() + PATIENCE
+    for job in jobs:
+        while not job.ended and job.total <= SMALL and time.monotonic() < end:
+            time.sleep(LOOK_EVERY)
+            job.refresh_from_db()
+    return jobs
 
 
-def _stands(latest: Import) -> bool:
-    """Is there anything to show of this import: it is under way, or its sessions are still there."""
-    if latest.state == Import.State.DONE:
-        return latest.recording.sessions.filter(deleted=None).exists()
-    return not latest.ended
+def _address(job: Import) -> str:
+    session = session_of(job)
+    return session.get_absolute_url() if session else job.get_absolute_url()
+
+
+def _answer(job: Import) -> dict[str, Any]:
+    failed = job.state == Import.State.FAILED
+    return {
+        "name": job.name,
+        "state": job.state,
+        "url": _address(job),
+        "error": job.message if failed else "",
+        "line": job.line if failed else None,
+        "column": job.column if failed else None,
+    }
 
 
 def _window(text: str) -> int | None:
@@ -80,9 +106,11 @@ def _window(text: str) -> int | None:
 
 def _refused(request: HttpRequest, error: GuardError) -> HttpResponse:
     status = 413 if isinstance(error, LimitExceeded) else 400
+    text = str(error)
+    sentence = f"{text[:1].upper()}{text[1:]}. Nothing was stored."
     if _wants_json(request):
-        return JsonResponse({"error": str(error)}, status=status)
-    return plain(request, status, "This cannot be imported", f"{str(error).capitalize()}. Nothing was stored.")
+        return JsonResponse({"error": sentence}, status=status)
+    return plain(request, status, "This cannot be imported", sentence)
 
 
 def _wants_json(request: HttpRequest) -> bool:

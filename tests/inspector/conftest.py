@@ -1,0 +1,61 @@
+"""Folders and rows that start empty, and short words for importing in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from guard_core.recordings import native
+from guard_core.sessions import Session as CoreSession
+from inspector.models import Import
+from inspector.services.importing import run_import, submit
+from inspector.services.uploads import receive
+from tests.builders import model, session, tool_call, tool_result, user
+
+Importer = Callable[..., Import]
+
+
+@pytest.fixture
+def folders(tmp_path: Path, settings) -> Path:
+    """A data folder of this test alone."""
+    for name in ("INCOMING_DIR", "RECORDINGS_DIR"):
+        folder = tmp_path / name.lower()
+        folder.mkdir()
+        setattr(settings, name, folder)
+    return tmp_path
+
+
+@pytest.fixture
+def agent_session() -> CoreSession:
+    """A question, a call, its result, an answer."""
+    return session(
+        user("Which branch is on staging?", line=2),
+        tool_call("run_sql", "c1", statement="select 1"),
+        tool_result({"rows": [["release/2.4"]]}, "run_sql", "c1"),
+        model("Staging runs release/2.4.", timestamp=1_780_000_000.25, source_id="m-4"),
+        system="You help with deployments.",
+        title="Staging",
+        agent="helper",
+        model="gpt-4o",
+    )
+
+
+@pytest.fixture
+def recording(agent_session: CoreSession) -> bytes:
+    """The same, as a file."""
+    return native.write(agent_session)
+
+
+@pytest.fixture
+def bring(db: None, folders: Path) -> Importer:
+    """Receives bytes and reads them as the worker would; the import as it ended."""
+
+    def importer(content: bytes, name: str = "recording.jsonl", **options: object) -> Import:
+        job = submit(receive([content], name), **options)
+        run_import(str(job.pk))
+        job.refresh_from_db()
+        return job
+
+    return importer
