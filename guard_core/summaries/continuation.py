@@ -21,9 +21,14 @@ def continuation(request: str | None) -> str:
     return f"{_BEFORE}{request}{_AFTER}" if request else _WITHOUT
 
 
+def continuation_bytes(request_bytes: int) -> int:
+    """UTF-8 bytes of the continuation for a request of so many bytes (0: its short form)."""
+    return len(_BEFORE) + request_bytes + len(_AFTER) if request_bytes else len(_WITHOUT)
+
+
 def continuation_message(request_bytes: int, request: str | None) -> Synthetic:
     """The synthetic message. `request` None with `request_bytes` above 0: a request of which only the size is known."""
     if not request_bytes:
         return Synthetic("continuation", len(_WITHOUT), _WITHOUT)
     text = None if request is None else continuation(request)
-    return Synthetic("continuation", len(_BEFORE) + request_bytes + len(_AFTER), text)
+    return Synthetic("continuation", continuation_bytes(request_bytes), text)

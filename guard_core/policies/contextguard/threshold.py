@@ -18,6 +18,7 @@ from guard_core.policies.contextguard.contents import Costs, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
 from guard_core.policies.contextguard.guard import Guard, Head, constant, loaded, reported
 from guard_core.policies.contextguard.memory import Memory
+from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
 from guard_core.tokens.calibration import Estimate, estimate, estimate_run
 from guard_core.trace import (
@@ -58,7 +59,7 @@ class Threshold(Guard):
         heuristic = costs.request(view)
         found = estimate(heuristic, state.real_tokens, state.last_heuristic, self.settings.factors)
         threshold = self.settings.limits(check.window).threshold
-        trigger, held = self._trigger(costs, state, check.window, threshold, found.factor)
+        trigger, held = self._trigger(check, costs, state, threshold, found.factor)
         numbers = _numbers(found, threshold)
         kept = self._kept_from(check, state)
         if found.tokens < trigger or not kept:
@@ -89,17 +90,17 @@ class Threshold(Guard):
         cut = check.ledger.cut(check.at)
         return cut if cut > (state.watermark if state.summary_bytes else 0) else 0
 
-    def _trigger(self, costs: Costs, state: Memory, window: int, threshold: int, factor: float) -> tuple[int, int]:
+    def _trigger(self, check: Check, costs: Costs, state: Memory, threshold: int, factor: float) -> tuple[int, int]:
         """The count that fires, and why it is not the threshold (only where the loop is mended)."""
         if not self.settings.mend_loop or not state.summary_bytes:
             return threshold, 0
-        floor = int(self._floor(costs, state) * factor)
-        if floor >= window:
+        floor = int((self._floor(costs, state) + self.continues(check).bytes // 4) * factor)
+        if floor >= check.window:
             return NEVER, FLOOR_OVER_WINDOW
-        return (window, FLOOR_OVER_THRESHOLD) if floor >= threshold else (threshold, 0)
+        return (check.window, FLOOR_OVER_THRESHOLD) if floor >= threshold else (threshold, 0)
 
     def _floor(self, costs: Costs, state: Memory) -> int:
-        """What a compaction cannot shrink: system prompt, tools and a summary as long as the last one."""
+        """What a compaction cannot shrink: system prompt, tools, a summary like the last (but for the continuation)."""
         return costs.request((summary_message(state.summary, self.settings.marker_dash),))
 
     def _measure(self, heuristic: int, found: Estimate) -> int:
@@ -175,7 +176,7 @@ class Threshold(Guard):
         last = np.append(state.last_heuristic, heuristics[:-1])
         found = estimate_run(heuristics, counts.real[:-1], last, self.settings.factors)
         threshold = self.settings.limits(run.window).threshold
-        trigger, held = self._triggers(run, state, threshold, found.factor)
+        trigger, held = self._triggers(run, slice(start, stop), state, threshold, found.factor)
         fires = found.tokens >= trigger
         first = int(np.argmax(fires))
         ended = bool(fires[first])
@@ -197,12 +198,14 @@ class Threshold(Guard):
         return self.quiet(first if ended else size, columns, counts, state, ended=ended)
 
     def _triggers(
-        self, run: Run, state: Memory, threshold: int, factor: NDArray[np.float64]
+        self, run: Run, steps: slice, state: Memory, threshold: int, factor: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64] | int, NDArray[np.int64] | int]:
         """`_trigger` for a run of steps."""
         if not self.settings.mend_loop or not state.summary_bytes:
             return threshold, 0
-        floor = (self._floor(Costs.of(run.ledger, self.settings), state) * factor).astype(np.int64)
+        asked = run.request_bytes[steps] if self.settings.name_request else constant(len(factor), 0)
+        continued = np.where(asked > 0, continuation_bytes(1) - 1 + asked, continuation_bytes(0)) // 4
+        floor = ((self._floor(Costs.of(run.ledger, self.settings), state) + continued) * factor).astype(np.int64)
         over, full = floor >= threshold, floor >= run.window
         trigger = np.where(full, NEVER, np.where(over, run.window, threshold))
         held = np.where(full, FLOOR_OVER_WINDOW, np.where(over, FLOOR_OVER_THRESHOLD, 0))

@@ -1,0 +1,132 @@
+"""`simulate [NAME | --all]`: run scenarios of the stress gallery under policies and profiles."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from guard_core import cli
+from guard_core.errors import SettingError
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.policies.base import Policy
+from guard_core.simulator.running import ScenarioResult, run_scenario
+from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+from guard_core.summaries.base import Summarizer
+from guard_core.summaries.sizes import get_summarizer
+
+HELP = "run scenarios of the stress gallery"
+FAILURES = ("overflow", "loop", "asserts")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios; without any their names are listed")
+    parser.add_argument("--all", action="store_true", help="run all scenarios")
+    parser.add_argument("--policy", action="append", default=None, help="may be given several times")
+    parser.add_argument("--profile", action="append", default=None, help="may be given several times")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
+    parser.add_argument("--summary", default=None, help="fixed:BYTES, share:LEVEL or mechanical; default 120 bytes")
+    parser.add_argument("--fail-on", default="", help=f"exit with 1 on any of {', '.join(FAILURES)} (comma separated)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run scenarios; 1 where one fails in a way that --fail-on names, 2 for wrong arguments."""
+    return cli.guarded(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    if not args.names and not args.all:
+        print("\n".join(SCENARIOS))
+        return 0
+    wanted = _failures(args.fail_on)
+    scenarios = list(SCENARIOS.values()) if args.all else [get_scenario(name) for name in args.names]
+    policies = _policies(args)
+    summarizer = _summarizer(args.summary)
+    rows = [(label, _result(scenario, policy, summarizer)) for scenario in scenarios for label, policy in policies]
+    if args.json:
+        cli.print_json([_plain(label, result) for label, result in rows])
+    else:
+        print(_text(rows))
+    return 1 if any(_fails(result, wanted) for _, result in rows) else 0
+
+
+def _result(scenario: Scenario, policy: Policy, summarizer: Summarizer | None) -> ScenarioResult:
+    return run_scenario(scenario, policy, summarizer=summarizer)
+
+
+def _policies(args: argparse.Namespace) -> list[tuple[tuple[str, str], Policy]]:
+    settings = dict(cli.pair(text) for text in args.set)
+    made = []
+    for name in args.policy or ["contextguard"]:
+        for profile in args.profile or [None]:
+            chosen = {"profile": profile} if profile else {}
+            policy = get_policy(name, **chosen, **settings)
+            made.append(((name, getattr(policy.settings, "profile", "")), policy))
+    return made
+
+
+def _summarizer(text: str | None) -> Summarizer | None:
+    empty = Ledger(events={}, steps={})
+    return None if text is None else get_summarizer(text, empty)
+
+
+def _failures(text: str) -> set[str]:
+    wanted = {word.strip() for word in text.split(",") if word.strip()}
+    unknown = sorted(wanted.difference(FAILURES))
+    if unknown:
+        raise SettingError(f"--fail-on takes {', '.join(FAILURES)}, not {unknown[0][:40]!r}")
+    return wanted
+
+
+def _fails(result: ScenarioResult, wanted: set[str]) -> bool:
+    return (
+        ("overflow" in wanted and result.overflow_steps > 0)
+        or ("loop" in wanted and result.loop_steps > 0)
+        or ("asserts" in wanted and result.met is False)
+    )
+
+
+def _plain(label: tuple[str, str], result: ScenarioResult) -> dict[str, Any]:
+    return {"policy": label[0], "profile": label[1] or None, **msgspec.structs.asdict(result)}
+
+
+_HEADER = (
+    "scenario",
+    "policy",
+    "profile",
+    "window",
+    "steps",
+    "compactions",
+    "injections",
+    "peak",
+    "overflows",
+    "loop",
+    "asserts",
+)
+
+
+def _text(rows: list[tuple[tuple[str, str], ScenarioResult]]) -> str:
+    met = {True: "met", False: "not met", None: ""}
+    cells = [
+        (
+            result.name,
+            *label,
+            result.window,
+            result.steps,
+            result.compactions,
+            result.injections,
+            result.peak,
+            result.overflow_steps,
+            result.longest_loop or None,
+            met[result.met],
+        )
+        for label, result in rows
+    ]
+    overflows = sum(result.overflow_steps > 0 for _, result in rows)
+    loops = sum(result.loop_steps > 0 for _, result in rows)
+    totals = f"{len(rows)} runs: {overflows} with overflows, {loops} with loops"
+    return f"{cli.table(_HEADER, cells, left=3)}\n\n{totals}"

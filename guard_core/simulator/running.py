@@ -1,0 +1,89 @@
+"""Running scenarios: what a policy does in each, judged as the source judges, and by stricter measures of our own."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from guard_core.ledger import Ledger
+from guard_core.policies.base import Policy
+from guard_core.replay import replay
+from guard_core.simulator.flow import Simulation, play
+from guard_core.simulator.scenarios import Scenario
+from guard_core.summaries.base import Summarizer
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.trace import Trace
+
+LOOP_LENGTH = 3  # compactions at consecutive steps, none of which gets below the threshold
+
+
+class ScenarioResult(msgspec.Struct, frozen=True):
+    """What happened in one scenario. Tokens are modelled prompt tokens; `injections` counts as the source does.
+
+    A loop is a compaction at every one of at least three consecutive steps, each leaving the request at or over the
+    threshold. `met` says whether the source's assertions hold (None: it has none, or the profile is older than the
+    scenario).
+    """
+
+    name: str
+    window: int
+    steps: int
+    compactions: int
+    injections: int
+    peak: int
+    overflow_steps: int
+    loop_steps: int
+    longest_loop: int
+    tokens_sent: int
+    met: bool | None
+    digests: tuple[str, ...]
+
+
+def run_scenario(scenario: Scenario, policy: Policy, *, summarizer: Summarizer | None = None) -> ScenarioResult:
+    """Play a scenario's simulations under a policy and add them up."""
+    traces = [run_simulation(simulation, policy, summarizer=summarizer) for simulation in scenario.simulations]
+    injections = sum(map(count_injections, traces))
+    overflows = sum(int(trace.columns["overflow"].sum()) for trace in traces)
+    loops = [length for trace in traces for length in loop_lengths(trace)]
+    expected = scenario.expected
+    asserts = expected.no_overflow or expected.injections or expected.no_loop
+    older = getattr(policy.settings, "profile", "") in ("tail", "early") and scenario.since == "current"
+    met = (not expected.no_overflow or not overflows) and injections >= expected.injections
+    return ScenarioResult(
+        name=scenario.name,
+        window=scenario.simulations[0].window,
+        steps=sum(map(len, traces)),
+        compactions=sum(len(trace.compactions) for trace in traces),
+        injections=injections,
+        peak=max(int(trace.columns["modelled_prompt_tokens"].max(initial=0)) for trace in traces),
+        overflow_steps=overflows,
+        loop_steps=sum(loops),
+        longest_loop=max(loops, default=0),
+        tokens_sent=sum(int(trace.columns["modelled_prompt_tokens"].sum()) for trace in traces),
+        met=met if asserts and not older else None,
+        digests=tuple(trace.digest() for trace in traces),
+    )
+
+
+def run_simulation(simulation: Simulation, policy: Policy, *, summarizer: Summarizer | None = None) -> Trace:
+    """One simulation under a policy. As in the source's simulator, the continuation names no request."""
+    ledger = Ledger.of(play(simulation).session)
+    made = summarizer or FixedSummaries(simulation.summary_bytes)
+    return replay(ledger, policy, window=simulation.window, summarizer=made, request="")
+
+
+def count_injections(trace: Trace) -> int:
+    """Steps whose request was smaller than built while a summary exists: what the source's simulator counts."""
+    columns = trace.columns
+    smaller = columns["heuristic_sent"] < columns["heuristic_built"]
+    return int((smaller & (columns["summary_bytes"] > 0)).sum())
+
+
+def loop_lengths(trace: Trace) -> list[int]:
+    """The lengths of all loops: consecutive compactions that leave the request at or over the threshold."""
+    columns = trace.columns
+    over = (columns["modelled_prompt_tokens"] >= columns["threshold"]) & (columns["threshold"] >= 0)
+    vain = np.concatenate(([False], (columns["fired"] == 1) & over, [False]))
+    edges = np.flatnonzero(np.diff(vain.astype(np.int8)))
+    lengths = edges[1::2] - edges[::2]
+    return [int(length) for length in lengths if length >= LOOP_LENGTH]
