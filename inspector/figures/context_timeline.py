@@ -15,6 +15,7 @@ from inspector.figures.timeline import Floats, Ints, Timeline, Track
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
 TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 128
 LABEL_GAP = 15  # pixels between two labels at the right edge
+FEW_MARKS = 60  # more marks than this are drawn small
 MAX_BANDS = 60  # bands are nodes of the page
 WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
 
@@ -129,7 +130,12 @@ def _marks(name: str, at: Ints, values: Floats, symbol: str, color: str, start: 
         "name": name,
         "x": steps,
         "y": np.nan_to_num(values[steps]),
-        "marker": {"symbol": symbol, "size": 10, "color": color, "line": {"color": color, "width": 1.5}},
+        "marker": {
+            "symbol": symbol,
+            "size": 10 if len(steps) <= FEW_MARKS else 6,
+            "color": color,
+            "line": {"color": color, "width": 1.5},
+        },
         "hovertemplate": "%{y:,.0f}",
         "cliponaxis": False,
     }

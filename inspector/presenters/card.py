@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
+from guard_core.sessions import Source, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
-from inspector.presenters.numbers import counted, factor, percent, tokens
+from inspector.presenters.numbers import factor, percent, tokens
 
 
-def card(trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted: bool = False) -> dict[str, Any]:
-    """The card of one step. `side` is "recorded" (the request that was really sent; `compacted`: it followed a recorded
-    compaction) or "replayed"."""
+def card(
+    trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted: bool = False, told: int | None = None
+) -> dict[str, Any]:
+    """The card of one step.
+
+    `side` is "recorded" (the request that was really sent; `compacted`: it followed a recorded compaction, of which
+    the recorder says `told` tokens before) or "replayed".
+    """
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
     fires = value(trace, "fired", step) == 1
     return {
@@ -23,7 +29,7 @@ def card(trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted
         "badge": "fires" if fires else "does not fire",
         "badge_class": "badge-compaction" if fires else "",
         "terms": [term_row(term, step) for term in terms],
-        "notes": [note for note in (_answer_note(trace, step),) if note],
+        "notes": [note for note in (_answer_note(trace, step), _told_note(decision, told)) if note],
         **_fill(decision, threshold, trace.window),
     }
 
@@ -75,6 +81,13 @@ def _answer_note(trace: Trace, step: int) -> str:
     return f"The provider then reported {recorded:,} prompt tokens: the estimate was {_apart(error)}."
 
 
+def _told_note(decision: int, told: int | None) -> str:
+    """Where the recorder's own figure is another than the one this arithmetic came to."""
+    if told is None or decision <= 0 or abs(told - decision) < 0.02 * decision:
+        return ""
+    return f"The recorder itself names {told:,} tokens before this compaction: another request, or another count."
+
+
 def _apart(error: float) -> str:
     if abs(error) < 0.0005:
         return "exact"
@@ -119,20 +132,28 @@ def value(trace: Trace, name: str, step: int) -> int:
     return int(trace.columns[name][step])
 
 
-def settings_used(trace: Trace, window_source: str) -> list[dict[str, str]]:
-    """The policy's settings as they were in this trace, with where each comes from."""
-    rows = [{"name": "policy", "value": trace.policy, "source": "user"}]
-    rows.append({"name": "window", "value": tokens(trace.window), "source": window_source})
-    for name, value in sorted(trace.settings.items()):
-        if isinstance(value, bool) or name.startswith("mend_") or value is None:
-            continue
-        text = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
-        rows.append(
-            {"name": name.replace("_", " "), "value": text, "source": "assumed" if name != "profile" else "user"}
-        )
-    return rows
+MAIN_SETTINGS = ("profile", "buffer", "default_factor", "floor", "cap", "max_passes", "max_turns", "summary")
 
 
-def passes_line(count: int) -> str:
-    """How many passes a compaction took."""
-    return counted(count, "pass", "passes")
+def settings_used(trace: Trace, window: Sourced, typed: Container[str]) -> dict[str, Any]:
+    """The settings of a trace with where each comes from: typed by the user, or assumed from the profile.
+
+    `typed` holds the names that the user set. The main ones come first; the others are folded.
+    """
+    first = [_setting("policy", trace.policy, typed)]
+    first.append({"name": "window", "value": tokens(window.value), "source": window.source.value})
+    names = [name for name in trace.settings if name != "mode"]
+    first += [_setting(name, trace.settings[name], typed) for name in MAIN_SETTINGS if name in names]
+    rest = [_setting(name, trace.settings[name], typed) for name in names if name not in MAIN_SETTINGS]
+    return {"main": first, "rest": rest}
+
+
+def _setting(name: str, value: Any, typed: Container[str]) -> dict[str, str]:
+    if isinstance(value, bool):
+        text = "yes" if value else "no"
+    elif isinstance(value, int):
+        text = f"{value:,}"
+    else:
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+    source = Source.USER if name in typed else Source.ASSUMED
+    return {"name": name.replace("_", " "), "value": text, "source": source.value}

@@ -132,9 +132,11 @@ def summary_line(event: Event, length: int = 80) -> str:
 
 def _gist(arguments: Any) -> str:
     """The first argument that says what a call is about."""
-    if isinstance(arguments, dict):
-        return next((value for value in arguments.values() if isinstance(value, str) and value.strip()), "")
-    return arguments if isinstance(arguments, str) else ""
+    if not isinstance(arguments, dict):
+        return arguments if isinstance(arguments, str) else ""
+    first = next((value for value in arguments.values() if isinstance(value, str) and value.strip()), "")
+    is_path = first.startswith("/") and not any(char.isspace() for char in first[:200])
+    return "…/" + "/".join(first.rstrip("/").split("/")[-2:]) if is_path and first.count("/") > 2 else first
 
 
 def _line(text: str, length: int) -> str:

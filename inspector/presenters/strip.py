@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from inspector.figures.decimate import kept_steps
+from inspector.figures.decimate import kept_steps, thinned
 from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
 from inspector.presenters.numbers import counted
 
 WIDTH, HEIGHT, PAD = 1000, 56, 6
-POINTS = 400
+POINTS = 700
+TICK, MAX_TICKS = 5, 400
+FULL_LINES = 80  # more compactions than this are ticks, or they would hide the curve
 
 
 def strip(data: Timeline, at: int | None = None) -> dict[str, Any]:
@@ -21,15 +23,16 @@ def strip(data: Timeline, at: int | None = None) -> dict[str, Any]:
         return {"empty": True}
     values = np.where(np.isnan(data.recorded), data.heuristic, data.recorded)
     top = _top(data, values)
-    steps = kept_steps([values], data.compactions, NO_STEPS, 0, count, POINTS)
+    few = len(data.compactions) <= FULL_LINES
+    steps = kept_steps([values], data.compactions if few else NO_STEPS, NO_STEPS, 0, count, POINTS)
     return {
         "count": count,
         "area": _area(steps, values, count, top),
         "line": _points(steps, values, count, top),
         "threshold": _level(float(np.nan_to_num(data.threshold[0])), top),
         "window": _level(float(data.window), top),
-        "compactions": " ".join(f"M{_x(int(step), count)} 0V{HEIGHT}" for step in data.compactions[:400]),
-        "overflows": " ".join(f"M{_x(int(step), count)} 0V5" for step in data.overflows[:400]),
+        "compactions": _ticks(data.compactions, count, HEIGHT if few else TICK),
+        "overflows": _ticks(data.overflows, count, TICK),
         "cursor": None if at is None else f"{100 * (at + 0.5) / count:.3f}",
         "label": f"Prompt tokens over {counted(count, 'step')}, {counted(len(data.compactions), 'compaction')} marked",
     }
@@ -39,6 +42,10 @@ def _top(data: Timeline, values: Floats) -> float:
     highest = float(np.nanmax(values)) if not np.isnan(values).all() else 1.0
     window = float(data.window)
     return 1.05 * max(highest, window if highest > 0.4 * window else 0.0, 1.0)
+
+
+def _ticks(steps: Ints, count: int, length: int) -> str:
+    return " ".join(f"M{_x(int(step), count)} 0V{length}" for step in thinned(steps, MAX_TICKS))
 
 
 def _x(step: int, count: int) -> str:

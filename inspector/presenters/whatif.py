@@ -53,6 +53,10 @@ class Choice:
         names = {"profile": "profile", "buffer": "buffer", "factor": "default_factor", "cap": "cap", "floor": "floor"}
         return {engine: value for name, engine in names.items() if (value := getattr(self, name))}
 
+    def engine_names(self) -> set[str]:
+        """The names, as the engine has them, of the settings that were set by hand."""
+        return {*self.engine_settings(), *(name for name in ("policy", "summary") if getattr(self, name))}
+
     def words(self) -> str:
         """The settings in words, for headings: "current profile, window 200,000, buffer 10%"."""
         changes = [

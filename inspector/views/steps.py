@@ -143,7 +143,7 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
         "facts_line": _facts_line(page, at),
         "sides": _sides(page, at),
         "cards": [_card(page, at)],
-        "settings_used": cards.settings_used(found.trace(page.side), found.window.source.value),
+        "settings_used": cards.settings_used(found.trace(page.side), found.window, page.choice.engine_names()),
         "fixed": _fixed(page),
         **_messages(page, at),
     }
@@ -207,7 +207,9 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     found = page.analysis
     trace = found.trace(page.side)
     compacted = at in found.data.compactions
-    shown = cards.card(trace, at, found.policy.explain(trace, at), side=page.side, compacted=compacted)
+    told = found.head.compactions[int(found.ledger.steps["epoch"][at])].tokens_before if compacted else None
+    terms = found.policy.explain(trace, at)
+    shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, told=told)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
     return {**shown, "title": title, **_compaction_link(page, at)}
 

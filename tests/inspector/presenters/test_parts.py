@@ -57,6 +57,8 @@ def test_tool_results_are_not_the_users_words():
 def test_a_step_is_named_by_its_tools_or_its_first_words():
     call = ToolCallPart("read", {"lines": 3, "path": "a.py"})
     assert summary_line(Event(Role.MODEL, (TextPart("I read"), call))) == "read a.py"
+    deep = ToolCallPart("read", {"path": "/home/anna/orchard/billing/rates.py"})
+    assert summary_line(Event(Role.MODEL, (deep,))) == "read …/billing/rates.py"
     assert summary_line(Event(Role.MODEL, (ToolCallPart("read"), ToolCallPart("grep")))) == "2 calls: read, grep"
     assert summary_line(Event(Role.MODEL, (TextPart("All\n\n done"),))) == "All done"
     assert summary_line(Event(Role.USER, (ToolResultPart("read", "x = 1"),))) == "read: x = 1"

@@ -1,0 +1,96 @@
+"""A trend picture for one row of a table: a few SVG coordinates that a template draws, no chart library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_POINTS = 80  # of one line; a step that is the largest of its group is never lost
+HEADROOM = 1.08  # the picture ends so far above the largest of window and peak
+
+
+@dataclass(frozen=True)
+class Trend:
+    """What a trend picture shows: groups of steps, each with its largest request, and marks on them."""
+
+    tokens: tuple[int, ...]
+    compactions: tuple[int, ...] = ()  # groups in which the policy compacted
+    overflows: tuple[int, ...] = ()  # groups in which a request was larger than the window
+    threshold: int = 0  # tokens; 0: the policy has none
+    window: int = 0  # tokens
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """Coordinates in a box of `width` by `height` pixels."""
+
+    width: int
+    height: int
+    line: str  # points of a polyline
+    area: str  # points of the polygon below it
+    threshold: str  # height of a horizontal line, "" for none
+    window: str
+    compactions: tuple[str, ...]
+    overflows: tuple[tuple[str, str], ...]
+
+
+def trend(
+    tokens: NDArray[np.int64], fired: NDArray[np.int64], overflow: NDArray[np.int64], *, threshold: int, window: int
+) -> Trend:
+    """A trend of at most MOST_POINTS groups of neighbouring steps."""
+    starts = np.unique(np.linspace(0, len(tokens), min(len(tokens), MOST_POINTS), endpoint=False).astype(np.int64))
+    if not len(starts):
+        return Trend((), threshold=threshold, window=window)
+    return Trend(
+        tokens=tuple(np.maximum.reduceat(tokens, starts).tolist()),
+        compactions=tuple(np.flatnonzero(np.maximum.reduceat(fired, starts)).tolist()),
+        overflows=tuple(np.flatnonzero(np.maximum.reduceat(overflow, starts)).tolist()),
+        threshold=max(0, threshold),
+        window=window,
+    )
+
+
+def sparkline(shown: Trend, width: int = 168, height: int = 40) -> Sparkline:
+    """The picture: requests from the left to the right, scaled so that window and peak are both in it."""
+    top = max(shown.window, *shown.tokens, 1) * HEADROOM if shown.tokens else 1.0
+
+    def y(value: float) -> str:
+        return f"{height - 1 - (height - 2) * value / top:.1f}"
+
+    xs = [_number(_x(index, len(shown.tokens), width)) for index in range(len(shown.tokens))]
+    points = [f"{x},{y(value)}" for x, value in zip(xs, shown.tokens, strict=True)]
+    foot = height - 1
+    return Sparkline(
+        width=width,
+        height=height,
+        line=" ".join(points),
+        area=" ".join([f"{xs[0]},{foot}", *points, f"{xs[-1]},{foot}"]) if points else "",
+        threshold=y(shown.threshold) if 0 < shown.threshold <= top else "",
+        window=y(shown.window) if shown.window else "",
+        compactions=tuple(xs[index] for index in shown.compactions if index < len(xs)),
+        overflows=tuple((xs[index], y(shown.tokens[index])) for index in shown.overflows if index < len(xs)),
+    )
+
+
+def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int]) -> str:
+    """The picture in one sentence, for those who do not see it."""
+    if not shown.tokens:
+        return "No model call."
+    share = f", {100 * peak / shown.window:.0f} % of the window of {shown.window:,}" if shown.window else ""
+    made = "no compaction"
+    if compactions:
+        places = ", ".join(str(step) for step in compactions[:6])
+        made = f"compacted at step {places}{' and more' if len(compactions) > 6 else ''}"
+    over = "; it overflows" if shown.overflows else ""
+    return f"Prompt tokens over {steps:,} steps: peak {peak:,}{share}; {made}{over}."
+
+
+def _x(index: int, count: int, width: int) -> float:
+    return width / 2 if count == 1 else 1 + (width - 2) * index / (count - 1)
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}"

@@ -1,0 +1,100 @@
+"""The overview of a session, its what-if and its chart."""
+
+import json
+
+from tests.builders import session, user
+
+
+def page(client, row, query=""):
+    return client.get(row.get_absolute_url() + query)
+
+
+def test_it_opens_with_a_verdict_and_four_figures(client, gap):
+    text = page(client, gap).content.decode()
+    assert "1 compaction" in text
+    assert all(name in text for name in ("peak fill", "tokens saved by compaction", "estimator bias", "compactions"))
+
+
+def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, gap):
+    text = page(client, gap, "?table=0").content.decode()
+    assert "Recorded prompt tokens peak at 70.0 % of the window at step 47" in text
+    assert text.count('<th scope="row" class="num"><a href') == 55
+
+
+def test_findings_lead_to_their_steps(client, gap):
+    assert f"{gap.get_absolute_url()}steps?at=48" in page(client, gap).content.decode()
+
+
+def test_a_changed_setting_is_replayed_and_compared(part_of, gap):
+    response = part_of(gap.get_absolute_url() + "?window=100000", "overview")
+    text = response.content.decode()
+    assert "<html" not in text
+    assert response["HX-Push-Url"] == gap.get_absolute_url() + "?window=100000"
+    assert "100,000" in text
+
+
+def test_the_address_holds_only_settings_that_were_changed(part_of, gap):
+    response = part_of(gap.get_absolute_url() + "?window=&buffer=auto&profile=current&cap=3", "overview")
+    assert response["HX-Push-Url"] == gap.get_absolute_url() + "?cap=3"
+
+
+def test_the_whole_page_shows_the_same_replay_without_javascript(client, gap):
+    assert "buffer 40%" in page(client, gap, "?buffer=40%25").content.decode()
+
+
+def test_a_setting_that_is_not_allowed_is_named_with_what_is(client, gap):
+    response = page(client, gap, "?window=5&profile=newest&cap=many")
+    text = response.content.decode()
+    assert response.status_code == 422
+    assert "256 to 100,000,000 tokens are allowed" in text
+    assert "tail, early, current, fixed" in text
+    assert "a number from 0 to 100" in text
+
+
+def test_settings_that_contradict_each_other_are_an_error_in_words(client, gap):
+    response = page(client, gap, "?floor=4&cap=2")
+    assert response.status_code == 422
+    assert "the floor 4 is above the cap 2" in response.content.decode()
+
+
+def test_a_failed_setting_does_not_become_the_address(part_of, gap):
+    assert part_of(gap.get_absolute_url() + "?window=5", "overview")["HX-Push-Url"] == "false"
+
+
+def test_a_zoom_gets_its_own_points(client, coding):
+    figure = json.loads(page(client, coding, "figure.json?from=10&to=20").content)
+    assert figure["layout"]["xaxis"]["range"] == [9.5, 19.5]
+
+
+def test_the_window_can_be_set_by_hand_and_given_back(client, gap):
+    address = gap.get_absolute_url() + "window"
+    client.post(address, {"window": "128k"})
+    assert "128,000 tokens" in page(client, gap).content.decode()
+    client.post(address, {"window": ""})
+    gap.refresh_from_db()
+    assert gap.window_override is None
+
+
+def test_a_window_that_cannot_be_is_refused_in_words(client, gap):
+    response = client.post(gap.get_absolute_url() + "window", {"window": "none"})
+    assert response.status_code == 422
+    assert "a number of tokens" in response.content.decode()
+
+
+def test_a_session_without_model_calls_has_an_overview(client, store):
+    response = page(client, store(session(user("hello"))))
+    assert response.status_code == 200
+    assert "No model call." in response.content.decode()
+
+
+def test_markup_in_a_session_is_shown_as_text(client, store):
+    value = session(user("<img src=x onerror=alert(1)>"), title="<script>alert(1)</script>")
+    text = page(client, store(value)).content.decode()
+    assert "<script>alert(1)" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_a_deleted_session_is_not_found(client, gap, settings):
+    gap.deleted = "2026-01-01T00:00:00Z"
+    gap.save()
+    assert page(client, gap).status_code == 404
