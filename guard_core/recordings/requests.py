@@ -31,6 +31,7 @@ from guard_core.recordings.limits import Limits
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Segment, Span, View
 
+UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history went on
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
@@ -50,7 +51,8 @@ class Declared(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """One logged request and its answer. `call.at` and `call.response` are filled in here.
 
-    `lost` is the number of messages missing at the head of `messages` (dropped by the recorder). `system` and
+    `lost` is the number of messages missing at the head of `messages` (dropped by the recorder), UNKNOWN for a request
+    without any, whose call is placed behind the history so far. `system` and
     `tools` are None where not recorded. `declared` is the compaction recorded since the previous request.
     """
 
@@ -130,15 +132,17 @@ class Thread:
     def add(self, request: Request, keys: list[bytes]) -> None:
         """A request that begins with the history: what is new goes to the log, then the answer."""
         if not self._keys:
-            self.lost = request.lost
+            self.lost = request.lost if request.lost < UNKNOWN else 0
         elif request.declared is not None:
             self._compact(request, keys, request.declared)
             return
         missing = min(max(0, request.lost - self.lost), len(self._keys))
         whole = self._keys[:missing] + keys
-        self._drop_unconfirmed(whole)
+        dropped = self._drop_unconfirmed(whole)
         for event, key in list(zip(request.messages, keys))[len(self._keys) - missing :]:
             self._log(event, key)
+        if dropped:
+            self._answer_again()
         self._called(request)
 
     def compact(self, request: Request, keys: list[bytes]) -> None:
@@ -152,7 +156,7 @@ class Thread:
         builder = SessionBuilder(format_name, limits)
         builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
         builder.side_calls = self.side_calls
-        if self.lost:
+        if self.lost and self.lost < UNKNOWN:
             builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
         rest.setdefault("agent", self.agent)
         return builder.session(system=self.system, tools=self.tools, **rest)
@@ -161,20 +165,23 @@ class Thread:
         """Does a request begin with the whole history and the last answer as it arrived?"""
         return self.keys_of(keys, lost)[: len(self._keys)] == self._keys
 
-    def _drop_unconfirmed(self, keys: list[bytes]) -> None:
-        """The answer as the next request repeats it takes the place of the answer as it arrived."""
+    def _drop_unconfirmed(self, keys: list[bytes]) -> bool:
+        """The answer as it arrived leaves the log where the next request repeats it otherwise, or not at all."""
         stop = self._confirmed
         while stop < len(self._keys) and stop < len(keys) and keys[stop] == self._keys[stop]:
             stop += 1
         dropped = len(self._keys) - stop
-        if not dropped:
-            return
         del self._sent[stop:], self._keys[stop:]
         self._shorten(len(self.events) - dropped)
-        last = self.calls[-1] if self.calls else None
-        if last is not None and last.response is not None and last.response >= len(self.events):
-            repeated = len(keys) > stop and last.response == len(self.events)
-            self.calls[-1] = msgspec.structs.replace(last, response=last.response if repeated else None)
+        return dropped > 0
+
+    def _answer_again(self) -> None:
+        """The last call's answer is the model's first event since; without one it was not kept."""
+        last = self.calls[-1]
+        since = range(last.at, len(self.events))
+        response = next((index for index in since if self.events[index].role is Role.MODEL), None)
+        at = last.at if response is None else response
+        self.calls[-1] = msgspec.structs.replace(last, at=at, response=response)
 
     def _log(self, event: Event, key: bytes) -> None:
         self._sent.append(_Item(key, event, len(self.events)))

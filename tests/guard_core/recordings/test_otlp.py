@@ -181,6 +181,15 @@ def test_the_whole_request_is_read_where_the_messages_were_dropped():
     assert texts(session)[:2] == ["Whole", "More"]
 
 
+def test_a_call_whose_messages_were_cut_keeps_its_place_in_the_curve():
+    cut = chat(2, [], LOOK, 130, more={"gen_ai.input.messages": '[{"role": "user", "parts": [{"ty'})
+    later = [FIRST, LOOK, FOUND, said("assistant", text("Done"))]
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK), cut, chat(3, later, LOOK, 150))).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [100, 130, 150]
+    assert [call.at for call in session.calls] == [1, 3, 4]
+    assert session.compactions == ()
+
+
 def test_open_llmetry_attributes_are_read():
     attributes = {
         "llm.request.type": "chat",
@@ -233,6 +242,25 @@ def test_adk_1_requests_are_read():
     assert session.system == (TextPart("Be brief."),)
     assert session.tools[0].name == "bash"
     assert session.events[1].parts[0] == ReasoningPart("Hm")
+
+
+def test_vercels_spans_are_read_and_the_outer_ones_are_no_calls():
+    made = {"type": "tool-call", "toolCallId": "c1", "toolName": "bash", "input": {"command": "ls"}}
+    got = {"type": "tool-result", "toolCallId": "c1", "toolName": "bash", "output": "a.txt"}
+    asked = {"role": "user", "content": [{"type": "text", "text": "List"}]}
+    steps = [asked, {"role": "assistant", "content": [made]}, {"role": "tool", "content": [got]}]
+    inner = {"ai.operationId": "ai.streamText.doStream", "ai.usage.promptTokens": 50}
+    first = {"ai.prompt.messages": json.dumps([asked]), "ai.response.toolCalls": json.dumps([made])}
+    second = {"ai.prompt.messages": json.dumps(steps), "ai.response.text": "Done"}
+    outer = span("ai.streamText", 1, attributes={"ai.operationId": "ai.streamText", "ai.usage.promptTokens": 100})
+    tool_span = span("ai.toolCall", 3, attributes={"ai.operationId": "ai.toolCall", "ai.toolCall.result": '"a.txt"'})
+    calls = [span("do", at, "t1-1", attributes=inner | own) for at, own in ((2, first), (4, second))]
+    recording = read_as(FORMAT, export(outer, calls[0], tool_span, calls[1]))
+    session = recording.sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [50, 50]
+    assert session.events[1].parts == (ToolCallPart("bash", {"command": "ls"}, "c1"),)
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert (texts(session)[3], recording.facts.tool_calls) == ("Done", 1)
 
 
 def test_ids_that_are_positions_pair_by_order():
