@@ -1,0 +1,144 @@
+"""Items and responses of OpenAI's Responses API."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart
+from guard_core.recordings.openai_responses import FORMAT
+from guard_core.recordings.source import Source
+from guard_core.sessions import Evidence
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+)
+
+USER = {"role": "user", "content": "List files"}
+THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm"}], "encrypted_content": "QUJD"}
+CALL = {"type": "function_call", "name": "ls", "arguments": '{"path": "."}', "call_id": "c1"}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}
+DONE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file"}]}
+ITEMS = [USER, THOUGHT, CALL, OUTPUT, DONE]
+
+
+def response(response_id: str, prompt: int, *output: dict[str, Any], **more: Any) -> dict[str, Any]:
+    usage = {"input_tokens": prompt, "input_tokens_details": {"cached_tokens": prompt // 2}, "output_tokens": 5}
+    return {"object": "response", "id": response_id, "model": "m", "output": list(output), "usage": usage, **more}
+
+
+def logged(given: Any, answer: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"request": {"model": "m", "input": given, **more}, "response": answer}
+
+
+def session_of(content: Any):
+    session = read_as(FORMAT, content).sessions[0]
+    check_session(session)
+    return session
+
+
+def test_items_of_one_response_are_one_event():
+    session = session_of(ITEMS)
+    assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("ls", {"path": "."}, "c1"))
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, None), (3, None)]
+
+
+def test_a_result_may_be_a_list_with_a_picture():
+    output = [
+        {"type": "input_text", "text": "seen"},
+        {"type": "input_image", "image_url": "data:image/png;base64,QUJD"},
+    ]
+    parts = session_of([USER, CALL, {**OUTPUT, "output": output}]).events[2].parts
+    assert parts[0].content == "seen"
+    assert parts[1].size == 3
+
+
+def test_a_request_body_brings_instructions_and_tools():
+    tools = [{"type": "function", "name": "ls", "description": "List", "parameters": {"type": "object"}}]
+    session = session_of({"model": "m", "instructions": "Be brief.", "tools": tools, "input": ITEMS})
+    assert session.system == (TextPart("Be brief."),)
+    assert session.tools is not None
+    assert session.model == "m"
+
+
+def test_responses_alone_have_tokens_but_no_requests():
+    recording = read_as(FORMAT, [response("r1", 100, CALL), response("r2", 140, DONE)])
+    session = recording.sessions[0]
+    assert [(step.prompt_tokens, step.cached_tokens) for step in session.calls] == [(100, 50), (140, 70)]
+    assert recording.facts.tool_results == 0
+    assert any("only what came back" in note for note in session.notes)
+
+
+def test_a_log_of_whole_histories_is_one_session():
+    log = [logged([USER], response("r1", 100, CALL)), logged([USER, CALL, OUTPUT], response("r2", 140, DONE))]
+    session = session_of(lines(*log))
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 100), (3, 3, 140)]
+    assert session.compactions == ()
+
+
+def test_requests_with_new_items_only_are_put_together():
+    follow = logged([OUTPUT], response("r2", 140, DONE), previous_response_id="r1")
+    session = session_of(lines(logged("List files", response("r1", 100, CALL)), follow))
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, 100), (3, 140)]
+    assert len(session.events) == 4
+
+
+def test_a_missing_earlier_response_is_named():
+    session = session_of(lines(logged([OUTPUT], response("r2", 140, DONE), previous_response_id="r1")))
+    assert any("not in the file" in note for note in session.notes)
+
+
+def test_a_compaction_item_drops_what_stands_before_it():
+    sealed = {"type": "compaction", "id": "cmp", "encrypted_content": "QUJDRA=="}
+    recording = read_as(FORMAT, [*ITEMS, sealed, {"role": "user", "content": "Go on"}])
+    found = recording.sessions[0].compactions[0]
+    assert (found.at, found.evidence, found.kind) == (4, Evidence.DECLARED, "opaque")
+    assert kept(found.base) == []
+    assert found.messages[0].parts == (ReasoningPart(opaque_bytes=4),)
+    assert recording.facts.compactions == 1
+
+
+def test_a_compacted_window_keeps_its_user_messages():
+    found = session_of([USER, {"type": "compaction", "encrypted_content": "QUJDRA=="}, DONE]).compactions[0]
+    assert kept(found.base) == [0]
+
+
+def test_the_sessions_of_a_database_are_read(tmp_path):
+    path = tmp_path / "agents.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE agent_sessions (session_id)")
+    connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id, message_data)")
+    rows = [("one", json.dumps(item)) for item in ITEMS] + [("two", json.dumps(USER)), ("two", "{broken")]
+    connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
+    connection.commit()
+    connection.close()
+    with Source.open(path) as source:
+        assert FORMAT.matches(source)
+        recording = FORMAT.read(source)
+    assert [(session.source_id, len(session.events)) for session in recording.sessions] == [("one", 4), ("two", 1)]
+    assert recording.notes.problem_count == 1
+
+
+def test_it_does_not_take_other_json():
+    assert not recognises(FORMAT, [USER, {"role": "assistant", "content": "Hi"}])
+    assert not recognises(FORMAT, lines({"type": "response_item", "payload": CALL}))
+    assert not recognises(FORMAT, {"messages": [USER]})
+
+
+def test_wrong_types_anywhere_are_survived():
+    check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled(ITEMS)])
+    entry = logged([USER, CALL, OUTPUT], response("r2", 140, DONE), previous_response_id="r1")
+    check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
+    check_hostile(FORMAT, [lines(bad) for bad in spoiled(response("r1", 100, CALL))])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "openai-responses")
