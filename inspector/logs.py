@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 MAX_LINE_CHARS = 2_000
+HEAD_CHARS = 300  # of a longer line its beginning and its end stay: the end of a traceback names the error
 
 
 class OneLineFormatter(logging.Formatter):
@@ -15,4 +16,6 @@ class OneLineFormatter(logging.Formatter):
         line = super().format(record)
         if not line.isprintable():
             line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
-        return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"
+        return (
+            line if len(line) <= MAX_LINE_CHARS else line[:HEAD_CHARS] + " … " + line[HEAD_CHARS + 3 - MAX_LINE_CHARS :]
+        )

@@ -1,0 +1,52 @@
+"""The documentation names everything there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from guard_core.policies import POLICIES
+from guard_core.policies.contextguard.settings import NAMES
+from guard_core.recordings import FORMATS
+
+ROOT = Path(__file__).parent.parent
+ENGINE = (ROOT / "guard_core" / "README.md").read_text()
+PAGES = (ROOT / "inspector" / "README.md").read_text()
+SETTINGS = (ROOT / "inspector" / "settings.py").read_text()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_has_a_paragraph(name):
+    assert f"**`{name}`**" in ENGINE
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_every_setting_of_a_policy_is_named(name):
+    assert f"`{name}`" in ENGINE
+
+
+@pytest.mark.parametrize("format_", FORMATS, ids=lambda item: item.label)
+def test_every_format_has_a_row(format_):
+    assert f"| {format_.label} |" in ENGINE
+
+
+def pages(patterns, prefix=""):
+    for item in patterns:
+        if isinstance(item, URLResolver):
+            yield from pages(item.url_patterns, prefix + str(item.pattern))
+        elif isinstance(item, URLPattern) and item.name:
+            yield item.name
+
+
+@pytest.mark.parametrize("name", ["home", "upload", "import_detail", "session_overview", "session_steps", "compaction"])
+def test_every_main_page_exists_and_is_described(name):
+    assert name in set(pages(get_resolver().url_patterns))
+    assert f"`{name}`" in PAGES
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', SETTINGS)) - {"XDG_DATA_HOME", "HASHED_STATIC"})
+)
+def test_every_environment_variable_is_in_the_readme(name):
+    assert f"`{name}`" in (ROOT / "README.md").read_text()
