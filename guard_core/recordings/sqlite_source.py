@@ -188,6 +188,8 @@ class Database:
         except sqlite3.DataError as error:
             limit = self.source.limits.line_bytes
             raise LimitExceeded(f"a value in the database is longer than {limit} bytes") from error
+        except UnicodeDecodeError as error:  # SQLite quotes the damaged bytes in its message
+            raise DamagedRecording("the database is damaged (its schema is not text)") from error
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise DamagedRecording(f"the database is damaged ({error})") from error
 

@@ -128,3 +128,10 @@ def test_a_database_whose_tables_are_still_in_the_log_says_so():
 
     with pytest.raises(UnknownFormat, match="without its -wal file"):
         read(data[:18] + b"\x02\x02" + data[20:])
+
+
+def test_a_schema_that_is_not_text_is_told_in_a_sentence():
+    data = content(TABLE, ROWS).replace(b"CREATE TABLE notes", b"CREAT\x8a TABLE notes")
+
+    with pytest.raises(DamagedRecording, match="schema is not text"):
+        rows(data, "id")
