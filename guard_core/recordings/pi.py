@@ -75,14 +75,21 @@ class _Node(NamedTuple):
 
 
 def _active_path(source: Source) -> set[int] | None:
-    """The lines on the way from the last entry to the root; None where entries have no ids (version 1)."""
+    """The lines on the way from the last entry to the root; None where entries have no ids (version 1).
+
+    Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
+    """
     nodes: dict[str, _Node] = {}
-    leaf = ""
+    leaf = header = before = ""
     for line in source.lines():
         entry, parent = fields.text(line.obj, "id"), fields.text(line.obj, "parentId")
+        if _is_header(line.obj):
+            header = header or entry
         if _is_header(line.obj) or not entry or "parentId" not in line.obj:
             continue
-        nodes[entry] = _Node(line.number, parent)
+        lost = parent not in nodes and parent not in ("", header)
+        nodes[entry] = _Node(line.number, before if lost else parent)
+        before = entry
         chosen = next((found for key in _LEAF_KEYS if (found := fields.text(line.obj, key))), "")
         leaf = chosen if line.obj.get("type") == "leaf" and chosen in nodes else entry
     path: set[int] = set()

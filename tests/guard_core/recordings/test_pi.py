@@ -119,6 +119,11 @@ def test_unknown_kinds_keep_the_chain_whole():
     assert recording.notes.skipped["mood"] == 1
 
 
+def test_a_parent_that_is_no_entry_is_taken_for_the_entry_before():
+    session = session_of(*TALK[:2], entry("e2", "c1", message=result("c1")), entry("e3", "e2", message=user("More")))
+    assert len(session.events) == 4
+
+
 def test_a_circle_of_parents_ends():
     session = session_of(entry("a", "b", message=user("A")), entry("b", "a", message=user("B")))
     assert texts(session) == ["A", "B"]
