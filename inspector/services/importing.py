@@ -25,7 +25,7 @@ from inspector.models import Import, Recording
 from inspector.services.summaries import session_counts
 from inspector.services.uploads import Received, drop_unused, keep
 
-LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
+LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 MAX_SESSIONS = 2_000  # sessions stored from one file

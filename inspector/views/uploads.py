@@ -89,6 +89,8 @@ def _answer(job: Import) -> dict[str, Any]:
         "name": job.name,
         "state": job.state,
         "url": _address(job),
+        "report": f"{job.get_absolute_url()}?report",
+        "raw": reverse("recording_raw", args=[job.recording_id]) if job.recording_id else "",
         "error": job.message if failed else "",
         "line": job.line if failed else None,
         "column": job.column if failed else None,

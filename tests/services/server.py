@@ -60,15 +60,17 @@ class Running:
     def get(self, path: str, **headers: str) -> Answer:
         return self.request("GET", path, headers=headers)
 
-    def post(self, path: str, body: bytes = b"", content_type: str = "application/x-www-form-urlencoded") -> Answer:
+    def post(
+        self, path: str, body: bytes = b"", content_type: str = "application/x-www-form-urlencoded", **more: str
+    ) -> Answer:
         """A post as the page sends it, with its token."""
         if not self.token:
             self._fetch_token()
-        headers = {"X-CSRFToken": self.token, "Content-Type": content_type, "Origin": self.origin}
+        headers = {"X-CSRFToken": self.token, "Content-Type": content_type, "Origin": self.origin, **more}
         return self.request("POST", path, body, headers)
 
-    def upload(self, name: str, content: bytes, **fields: str) -> Answer:
-        """A file sent by the form."""
+    def upload(self, name: str, content: bytes, accept: str = "application/json", **fields: str) -> Answer:
+        """A file sent as the page's script sends it, or with `accept="text/html"` as the plain form does."""
         boundary = uuid4().hex
         parts = [
             f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
@@ -76,7 +78,7 @@ class Running:
         ]
         parts.append(f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode())
         body = b"".join([*parts, content, f"\r\n--{boundary}--\r\n".encode()])
-        return self.post("/recordings/", body, f"multipart/form-data; boundary={boundary}")
+        return self.post("/recordings/", body, f"multipart/form-data; boundary={boundary}", Accept=accept)
 
     def workers(self) -> list[int]:
         """Process ids of the workers."""
@@ -89,7 +91,7 @@ class Running:
         return self.process.wait(STOP_SECONDS)
 
     def _fetch_token(self) -> None:
-        page = self.get("/")
+        page = self.get("/no-such-page/")  # every page carries a token, the smallest is this
         self.cookie = page.headers["set-cookie"].split(";")[0]
         found = re.search(r'X-CSRFToken": "([^"]+)"', page.text)
         assert found is not None, page.text[:500]
