@@ -10,7 +10,8 @@ of the sample's `message_pool`). Prompt tokens are `input_tokens` and both cache
 sent, and a `compaction` event declares that the next request is a compacted one (kind summary, edit or trim, with the
 recorder's own token counts); the summarising call before it is itself a model event and is told as its summariser, not
 as a step. Sub-agents become sessions of their own, single calls beside the main context (graders) are side calls.
-Pending and failed model events are left out and counted. Samples without events give their message list as the log.
+Pending and failed model events are left out and counted, and so are those that older logs nest in tool events. Samples
+without events give their message list as the log.
 Facts count every model event with usage, the summariser's too, and the messages of the samples' final lists.
 """
 
@@ -216,6 +217,9 @@ class _Sample:
                     yield request
             else:
                 self._source.notes.skip(f"{kind or 'unnamed'} event")
+                for inner in fields.objects(item.get("events")):
+                    if fields.text(inner, "event") == "model":
+                        self._source.notes.skip("model call inside a tool event")
         if declared is not None:
             self._source.notes.skip("compaction event without a later call")
 
