@@ -1,4 +1,4 @@
-"""Gemini CLI chats: one JSON object (to early 2026), a patch log in JSON Lines (now), or a saved checkpoint.
+"""Gemini CLI chats: one JSON object (to early 2026), a patch log in JSON Lines (now), a checkpoint, or a stream.
 
 In the patch log a message may be written again under its id (the last one counts: first without, then with its tool
 calls), `$set` changes fields, `$set.messages` replaces the whole history and `$rewindTo` takes back a message and all
@@ -6,8 +6,9 @@ behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions a
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
 new snapshot (a session resumed, where results stand twice) is an inferred edit, and no compaction in the facts. Older
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
-`error`, `warning`) are not sent. A file of a resumed session may begin with a history that another file holds. Neither
-the system prompt nor the tools are in the file.
+`error`, `warning`) are not sent. A file of a resumed session may begin with a history that another file holds. What
+`--output-format stream-json` prints has tokens for the whole run only. Neither the system prompt nor the tools are in
+the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
 """
 
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import adk_events, fields
+from guard_core.recordings import adk_events, fields, gemini_stream
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.rebase import LogIndex
@@ -46,7 +47,8 @@ class GeminiCliFormat:
 
     def matches(self, source: Source) -> bool:
         if source.shape is Shape.LINES:
-            return _is_patch_log([line.obj for line in source.head_lines()])
+            heads = [line.obj for line in source.head_lines()]
+            return _is_patch_log(heads) or gemini_stream.is_stream(heads)
         if source.shape is not Shape.JSON:
             return False
         value = source.json()
@@ -55,6 +57,8 @@ class GeminiCliFormat:
         return _is_checkpoint(value)
 
     def read(self, source: Source) -> Recording:
+        if source.shape is Shape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
+            return gemini_stream.read_stream(source, NAME)
         reader = _Reader(source)
         for line, record in _records(source):
             with source.tolerate(line):

@@ -204,6 +204,8 @@ class ChatReader:
         )
         tools = chat.tool_definitions(body.get("tools", body.get("functions")))
         event = self._event(answer, line) if answer is not None else None
+        if event is None and usage and messages and messages[-1].role is Role.MODEL:
+            event = messages.pop()  # some proxies write the answer behind the messages it answers
         return Request(tuple(messages), call, event, system=beside or system, tools=tools)
 
     def _conversation(self, request: Request) -> Session:

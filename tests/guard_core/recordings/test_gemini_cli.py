@@ -140,6 +140,28 @@ def test_a_saved_checkpoint_is_read_without_tokens():
     assert [step.prompt_tokens for step in session.calls] == [None]
 
 
+STREAM = (
+    {"type": "init", "timestamp": TIME, "session_id": "s1", "model": "g"},
+    {"type": "message", "role": "user", "content": "List files"},
+    {"type": "message", "role": "assistant", "content": "I lo", "delta": True},
+    {"type": "message", "role": "assistant", "content": "ok", "delta": True},
+    {"type": "tool_use", "tool_name": "ls", "tool_id": "c1", "parameters": {"path": "."}},
+    {"type": "tool_result", "tool_id": "c1", "status": "success", "output": "a.txt"},
+    {"type": "message", "role": "assistant", "content": "Done", "delta": True},
+    {"type": "result", "status": "success", "stats": {"input_tokens": 240}},
+)
+
+
+def test_a_printed_stream_is_joined_and_has_totals_only():
+    recording = read_as(FORMAT, lines(*STREAM))
+    session = recording.sessions[0]
+    assert texts(session) == ["List files", "I look", "", "Done"]
+    assert session.events[2].parts == (ToolResultPart("ls", "a.txt", "c1"),)
+    assert [step.prompt_tokens for step in session.calls] == [None, None]
+    assert (recording.facts.model_calls, recording.facts.messages) == (0, 3)
+    assert any("240" in note for note in session.notes)
+
+
 def test_it_does_not_take_other_json():
     assert not recognises(FORMAT, lines({"type": "user", "uuid": "u", "sessionId": "s", "message": {}}))
     assert not recognises(FORMAT, [{"role": "user", "content": "Hi"}])
@@ -149,6 +171,8 @@ def test_wrong_types_anywhere_are_survived():
     records = (HEADER, *TALK, {"$set": {"messages": [SNAPSHOT, REPLY]}}, {"$rewindTo": "u2"})
     for index, record in enumerate(records):
         check_hostile(FORMAT, [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)])
+    for index, record in enumerate(STREAM):
+        check_hostile(FORMAT, [lines(*STREAM[:index], bad, *STREAM[index + 1 :]) for bad in spoiled(record)])
     check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled({**HEADER, "messages": list(TALK)})])
 
 

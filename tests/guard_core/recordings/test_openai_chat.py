@@ -140,6 +140,12 @@ def test_a_proxy_log_may_hold_its_request_and_response_as_text():
     assert read_as(FORMAT, lines(record, record)).sessions[0].calls[0].prompt_tokens == 100
 
 
+def test_usage_beside_messages_that_end_in_an_answer_belongs_to_that_answer():
+    recording = read_as(FORMAT, {"messages": TALK, "usage": {"prompt_tokens": 90}})
+    assert [(step.at, step.response, step.prompt_tokens) for step in recording.sessions[0].calls] == [(3, 3, 90)]
+    assert recording.facts.messages == 5
+
+
 def test_a_failed_request_is_a_call_without_an_answer():
     failed = {"request": {"messages": TALK[:2]}, "response": {"error": {"message": "too long"}}}
     session = read_as(FORMAT, lines(failed, logged(TALK[:2], TALK[2], 100))).sessions[0]

@@ -1,0 +1,68 @@
+"""Formats that look alike are told apart by the whole registry, not only by their own readers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guard_core.recordings import read
+from tests.guard_core.recordings import (
+    test_anthropic_messages,
+    test_cline,
+    test_codex,
+    test_gemini_cli,
+    test_openai_chat,
+    test_openai_responses,
+    test_opencode,
+    test_pi,
+)
+from tests.guard_core.recordings.reading import lines
+
+BARE_CODEX = ({"id": "old", "timestamp": test_codex.TIME, "git": None}, test_codex.TURN[0]["payload"])
+SDK = {"version": 1, "sessionId": "s", "messages": [test_cline.TASK, test_cline.assistant(1, "Yes")]}
+RECORDINGS = {
+    "codex": [lines(test_codex.META, *test_codex.TURN), lines(*BARE_CODEX), lines(test_codex.META)],
+    "pi": [lines(test_pi.HEADER, *test_pi.TALK), lines(test_pi.HEADER)],
+    "opencode": [test_opencode.export(*test_opencode.TALK)],
+    "gemini-cli": [
+        lines(test_gemini_cli.HEADER, *test_gemini_cli.TALK),
+        {**test_gemini_cli.HEADER, "messages": list(test_gemini_cli.TALK)},
+    ],
+    "openai-chat": [
+        test_openai_chat.TALK,
+        lines(*test_openai_chat.TALK),
+        {"messages": test_openai_chat.TALK},
+        lines(test_openai_chat.logged(test_openai_chat.TALK[:2], test_openai_chat.TALK[2], 9)),
+    ],
+    "openai-responses": [
+        test_openai_responses.ITEMS,
+        lines(*test_openai_responses.ITEMS),
+        test_openai_responses.response("r1", 9, test_openai_responses.CALL),
+        lines(test_openai_responses.logged("Hi", test_openai_responses.response("r1", 9, test_openai_responses.DONE))),
+    ],
+    "anthropic-messages": [
+        test_anthropic_messages.TALK,
+        {"system": "Be brief.", "messages": [test_anthropic_messages.USER]},
+        lines(test_anthropic_messages.logged(test_anthropic_messages.TALK[:1], test_anthropic_messages.CALL, 9)),
+    ],
+    "cline": [[test_cline.TASK, test_cline.assistant(1, "Yes")], SDK, [test_cline.say(0, "text", "Go")]],
+}
+CASES = [(name, content) for name, contents in RECORDINGS.items() for content in contents]
+
+
+@pytest.mark.parametrize(("name", "content"), CASES, ids=[name for name, _ in CASES])
+def test_each_recording_finds_its_own_format(name: str, content: Any) -> None:
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    recording = read(data)
+    assert recording.format == recording.facts.format == name
+    assert all(session.format == name for session in recording.sessions)
+
+
+@pytest.mark.parametrize("cut", [2, 20, 60])
+def test_an_unfinished_last_line_is_left_out_and_counted(cut: int) -> None:
+    recording = read(lines(test_codex.META, *test_codex.TURN)[:-cut])
+    assert recording.notes.skipped["unfinished last line"] == 1
+    assert recording.notes.problem_count == 0
+    assert len(recording.sessions[0].events) == 3
