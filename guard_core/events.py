@@ -20,14 +20,17 @@ class Role(StrEnum):
     SYSTEM = "system"
 
 
-class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
+# `gc=False` below: values hold no cycles, and a long session is hundreds of thousands of them to pass over.
+
+
+class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="text"):
     """Plain text that the model reads or wrote."""
 
     text: str
     metadata: dict[str, Any] | None = None
 
 
-class ReasoningPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="reasoning"):
+class ReasoningPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="reasoning"):
     """Reasoning of the model. `opaque_bytes` is the size of a signed or encrypted blob that nobody here can read."""
 
     text: str = ""
@@ -35,7 +38,7 @@ class ReasoningPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="reason
     metadata: dict[str, Any] | None = None
 
 
-class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_call"):
+class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="tool_call"):
     """A call of a tool. `arguments` is the decoded JSON object, or the raw text where it is not valid JSON."""
 
     name: str
@@ -44,7 +47,7 @@ class ToolCallPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_ca
     metadata: dict[str, Any] | None = None
 
 
-class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_result"):
+class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="tool_result"):
     """What a tool returned: text, or the decoded JSON value that was sent to the model."""
 
     name: str = ""
@@ -54,7 +57,7 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
     metadata: dict[str, Any] | None = None
 
 
-class MediaPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="media"):
+class MediaPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="media"):
     """An image, sound or document. Its bytes stay in the uploaded file; here is its size.
 
     `size` is raw bytes after base64 decoding (0 when only a reference is known); `uri` is set for a reference,
@@ -67,7 +70,7 @@ class MediaPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="media"):
     metadata: dict[str, Any] | None = None
 
 
-class OtherPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="other"):
+class OtherPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="other"):
     """A part of a kind that no other class covers (server-side tool call, executable code); kept, counted, shown."""
 
     kind: str
@@ -78,7 +81,7 @@ class OtherPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="other"):
 Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | MediaPart | OtherPart
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One entry of the append-only log: one message as the agent would send it to the model.
 
     `line` is the line (from 1) of the recording it came from, `source_id` its id there, `timestamp` seconds since

@@ -40,7 +40,7 @@ class ToolDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     schema: Any = None
 
 
-class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
+class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One step: a request sent to the model, and what came back.
 
     `at` is the number of log events that existed when the request was built; `response` the index of the event

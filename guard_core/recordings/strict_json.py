@@ -76,7 +76,7 @@ def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = 
 def mend_escapes(raw: bytes) -> tuple[bytes, list[Mended]]:
     """NUL escapes as U+2400, escapes of lone surrogates as U+FFFD; offsets stay as they were."""
     mended: list[Mended] = []
-    if b"\\u0000" not in raw and b"\\ud" not in raw and b"\\uD" not in raw:
+    if b"\\u" not in raw or (b"\\u0000" not in raw and b"\\ud" not in raw and b"\\uD" not in raw):
         return raw, mended
 
     def replace(match: re.Match[bytes]) -> bytes:
@@ -148,11 +148,16 @@ def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:
 
 def _may_repeat_keys(raw: bytes, keys: int) -> bool:
     """Cheap and never wrong in saying no: are there more key separators in the text than keys in the value?"""
-    if b'\\\\":' in raw or b"\t" in raw or b"\n" in raw or b"\r" in raw[:-1]:
+    if b"\t" in raw or b"\n" in raw or b"\r" in raw:
         return True
     if b'" ' in raw and _SPACED_KEY.search(raw):
         return True
-    return raw.count(b'":') - raw.count(b'\\":') != keys
+    separators = raw.count(b'":')
+    if b'\\":' in raw:
+        if b'\\\\":' in raw:  # a key may end with a backslash
+            return True
+        separators -= raw.count(b'\\":')
+    return separators != keys
 
 
 def _repeated_key(raw: bytes, keys: int) -> JsonProblem | None:
