@@ -87,11 +87,10 @@ def window_of(session: Session, asked: int | None) -> Sourced:
     return models.window_of(session)
 
 
-def provider(session: Session) -> tuple[Ledger, Usage | None]:
-    """The ledger of a session and the model of its provider; None where nothing is known of it."""
+def provider(session: Session) -> tuple[Ledger, Usage]:
+    """The ledger of a session and the model of its provider."""
     ledger = Ledger.of(session)
-    known = session.usage_ratio is not None or bool((ledger.steps["prompt_tokens"] > 0).any())
-    return ledger, usage_for(ledger, None) if known else None
+    return ledger, usage_for(ledger, None)
 
 
 def guarded(work: Callable[[], int]) -> int:

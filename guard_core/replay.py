@@ -229,7 +229,7 @@ def _write_decided(columns: dict[str, NDArray[Any]], step: int, decided: Decided
 
 def _notes(columns: dict[str, NDArray[Any]]) -> tuple[str, ...]:
     assumed = bool((columns["prompt_tokens_source"] == ASSUMED).any())
-    text = "no provider count is recorded: prompt tokens are assumed to be the heuristic times the default factor"
+    text = "the provider reported no usage: prompt tokens are assumed from the size of the content"
     return (text,) if assumed else ()
 
 

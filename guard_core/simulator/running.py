@@ -81,9 +81,13 @@ def count_injections(trace: Trace) -> int:
 
 def loop_lengths(trace: Trace) -> list[int]:
     """The lengths of all loops: consecutive compactions that leave the request at or over the threshold."""
+    return [length for length in vain_streaks(trace) if length >= LOOP_LENGTH]
+
+
+def vain_streaks(trace: Trace) -> list[int]:
+    """How many compactions followed one another, each leaving the request at or over the threshold."""
     columns = trace.columns
     over = (columns["modelled_prompt_tokens"] >= columns["threshold"]) & (columns["threshold"] >= 0)
     vain = np.concatenate(([False], (columns["fired"] == 1) & over, [False]))
     edges = np.flatnonzero(np.diff(vain.astype(np.int8)))
-    lengths = edges[1::2] - edges[::2]
-    return [int(length) for length in lengths if length >= LOOP_LENGTH]
+    return [int(length) for length in edges[1::2] - edges[::2]]
