@@ -270,7 +270,7 @@ def _compaction(reading: _Reading, event: dict[str, Any], compaction: dict[str, 
     new = _Range(start, end, message)
     reading.ranges = [*(old for old in reading.ranges if not old.within(new)), new]
     base, messages = _base(reading)
-    builder.compactions.append(
+    builder.compaction(
         RecordedCompaction(
             at=len(builder.events),
             evidence=Evidence.DECLARED,
@@ -339,7 +339,7 @@ def _guard_compaction(reading: _Reading, state: GuardState) -> None:
     text = f"{_SUMMARY_HEAD}\n{state.summary}\n{_SUMMARY_FOOT}"
     kept = (Span(watermark, at),) if watermark < at else ()
     reading.counter.compaction()
-    builder.compactions.append(
+    builder.compaction(
         RecordedCompaction(
             at=at,
             evidence=Evidence.DECLARED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -94,6 +95,12 @@ class SessionBuilder:
         self.calls.append(ModelCall(at=at, response=index, **call))
         return index
 
+    def compaction(self, compaction: RecordedCompaction) -> None:
+        """Append a recorded compaction. Raises LimitExceeded: each holds a view, so many views of many segments."""
+        if len(self.compactions) >= self.limits.compactions:
+            raise LimitExceeded(f"a session with more than {self.limits.compactions} compactions", line=compaction.line)
+        self.compactions.append(compaction)
+
     def session(self, **fields: Any) -> Session:
         """The session (fields of `Session`), results named after their calls."""
         model = fields.pop("model", "") or next((call.model for call in reversed(self.calls) if call.model), "")
@@ -121,7 +128,7 @@ def pair(events: Iterable[Event]) -> tuple[Event, ...]:
     name, where it has one). Calls without an id get one, so that a pair can be recognised later. Results whose call is
     not in the log stay as they are.
     """
-    open_calls: dict[str, ToolCallPart] = {}
+    open_calls = _OpenCalls()
     return tuple(
         _paired(index, event, open_calls)
         if any(isinstance(part, ToolCallPart | ToolResultPart) for part in event.parts)
@@ -130,23 +137,43 @@ def pair(events: Iterable[Event]) -> tuple[Event, ...]:
     )
 
 
-def _paired(index: int, event: Event, open_calls: dict[str, ToolCallPart]) -> Event:
+class _OpenCalls:
+    """Calls that wait for their results, oldest first, by id and by name. Every step takes constant time."""
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[str, ToolCallPart] = OrderedDict()
+        self._by_name: dict[str, OrderedDict[str, None]] = {}
+
+    def add(self, call: ToolCallPart) -> None:
+        """An id may come again in a later turn: then it is the youngest."""
+        self.close(call.id)
+        self._by_id[call.id] = call
+        self._by_name.setdefault(call.name, OrderedDict())[call.id] = None
+
+    def close(self, call_id: str) -> None:
+        call = self._by_id.pop(call_id, None)
+        if call is not None:
+            del self._by_name[call.name][call_id]
+
+    def of(self, result: ToolResultPart) -> ToolCallPart | None:
+        """The call that a result answers."""
+        if result.call_id:
+            return self._by_id.get(result.call_id)
+        waiting = self._by_name.get(result.name, OrderedDict()) if result.name else self._by_id
+        first = next(iter(waiting), None)
+        return None if first is None else self._by_id[first]
+
+
+def _paired(index: int, event: Event, open_calls: _OpenCalls) -> Event:
     parts: list[Part] = []
     for position, part in enumerate(event.parts):
         if isinstance(part, ToolCallPart):
             part = part if part.id else msgspec.structs.replace(part, id=f"call-{index}-{position}")
-            open_calls.pop(part.id, None)  # an id may come again in a later turn: then it is the youngest
-            open_calls[part.id] = part
+            open_calls.add(part)
         elif isinstance(part, ToolResultPart):
-            call = _call_of(part, open_calls)
+            call = open_calls.of(part)
             if call is not None:
-                del open_calls[call.id]
+                open_calls.close(call.id)
                 part = msgspec.structs.replace(part, call_id=call.id, name=part.name or call.name)
         parts.append(part)
     return msgspec.structs.replace(event, parts=tuple(parts))
-
-
-def _call_of(result: ToolResultPart, open_calls: dict[str, ToolCallPart]) -> ToolCallPart | None:
-    if result.call_id:
-        return open_calls.get(result.call_id)
-    return next((call for call in open_calls.values() if not result.name or call.name == result.name), None)

@@ -7,6 +7,7 @@ and the same usage; lines form a tree over `parentUuid`; sub-agents are lines wi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +24,7 @@ from guard_core.recordings.claude_tree import Node, main_path
 from guard_core.recordings.rebase import view_of
 from guard_core.recordings.source import Line, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.views import Inserted, Rewritten, Span, View
+from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
 SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
 # How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
@@ -285,10 +286,9 @@ class _Reader:
         for message in [*apart, *dropped.values()]:
             if message.usage is not None:
                 calls[message.key] = _fuller(calls.get(message.key), message.usage)
-        lines = [event.line or 0 for event in builder.events]
+        lines = [event.line or 0 for event in builder.events]  # in the order of the file
         for call in sorted(calls.values(), key=lambda call: call.line or 0):
-            at = sum(1 for line in lines if line < (call.line or 0)) if len(calls) < 1000 else 0
-            builder.side_calls.append(msgspec.structs.replace(call, at=at))
+            builder.side_calls.append(msgspec.structs.replace(call, at=bisect_left(lines, call.line or 0)))
 
     def _tool_links(self) -> dict[str, set[int]]:
         """For each message that called tools, by the lines that belong together: its own lines and the results."""
@@ -343,6 +343,7 @@ class _Log:
         self.builder = builder
         self.notes = source.notes
         self.index: dict[str, int] = {}  # event of each uuid
+        self.results: dict[str, int] = {}  # event of each tool result
         self.pending: _Boundary | None = None
 
     def user(self, message: _Message) -> None:
@@ -396,6 +397,7 @@ class _Log:
             meta=message.meta,
         )
         self.index[message.node.uuid] = index
+        self.results.update({part.call_id: index for part in parts if isinstance(part, ToolResultPart)})
         return index
 
     def _compaction(self, summary: _Message | None) -> None:
@@ -406,7 +408,7 @@ class _Log:
         messages = (_summary_event(summary),) if summary else ()
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
-        self.builder.compactions.append(
+        self.builder.compaction(
             RecordedCompaction(
                 at=len(self.builder.events),
                 evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
@@ -435,12 +437,12 @@ class _Log:
         last = self.builder.compactions[-1] if self.builder.compactions else None
         size = len(self.builder.events)
         before: View = (*last.base, Span(last.at, size)) if last else (Span(0, size),)
-        self.builder.compactions.append(
+        self.builder.compaction(
             RecordedCompaction(
                 at=size,
                 evidence=Evidence.DECLARED,
                 kind="edit",
-                base=_without_results(before, self.builder.events, cleared),
+                base=self._without_results(before, cleared),
                 messages=last.messages if last else (),
                 trigger=fields.text(boundary.details, "trigger"),
                 tokens_before=fields.tokens(boundary.details, "preTokens"),
@@ -451,27 +453,25 @@ class _Log:
             )
         )
 
+    def _without_results(self, view: View, cleared: set[str]) -> View:
+        """The view with the content of some tool results replaced by the placeholder."""
+        places = sorted({self.results[call_id] for call_id in cleared if call_id in self.results})
+        segments: list[Segment] = []
+        for segment in view:
+            if not isinstance(segment, Span):
+                segments.append(segment)
+                continue
+            start = segment.start
+            for index in places[bisect_left(places, start) : bisect_left(places, segment.stop)]:
+                segments.append(Span(start, index))
+                segments.append(Rewritten(index, _cleared(self.builder.events[index], cleared), "cleared"))
+                start = index + 1
+            segments.append(Span(start, segment.stop))
+        return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
+
 
 def _preserved(boundary: _Boundary | None) -> list[str]:
     return boundary.preserved if boundary else []
-
-
-def _without_results(view: View, events: Sequence[Event], cleared: set[str]) -> View:
-    """The view with the content of some tool results replaced by the placeholder."""
-    segments: list[Any] = []
-    for segment in view:
-        if not isinstance(segment, Span):
-            segments.append(segment)
-            continue
-        start = segment.start
-        for index in range(segment.start, segment.stop):
-            event = events[index]
-            if any(isinstance(part, ToolResultPart) and part.call_id in cleared for part in event.parts):
-                segments.append(Span(start, index))
-                segments.append(Rewritten(index, _cleared(event, cleared), "cleared"))
-                start = index + 1
-        segments.append(Span(start, segment.stop))
-    return tuple(item for item in segments if not (isinstance(item, Span) and item.start >= item.stop))
 
 
 def _cleared(event: Event, cleared: set[str]) -> Event:

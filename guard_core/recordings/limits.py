@@ -19,6 +19,7 @@ class Limits(msgspec.Struct, frozen=True):
     keys: int = 10_000  # of one object
     parts: int = 10_000  # of one message
     events: int = 1_000_000  # of one session
+    compactions: int = 1_000  # of one session
     sessions: int = 10_000  # of one file
     head_bytes: int = 8 * MIB  # looked at to find out the format
     database_seconds: float = 60.0  # one query of a SQLite file
