@@ -69,8 +69,15 @@ class Running:
         headers = {"X-CSRFToken": self.token, "Content-Type": content_type, "Origin": self.origin, **more}
         return self.request("POST", path, body, headers)
 
-    def upload(self, name: str, content: bytes, accept: str = "application/json", **fields: str) -> Answer:
-        """A file sent as the page's script sends it, or with `accept="text/html"` as the plain form does."""
+    def upload(self, name: str, content: bytes, **fields: str) -> Answer:
+        """A file sent by the plain form."""
+        return self._post_file(name, content, fields, "text/html")
+
+    def send(self, name: str, content: bytes, **fields: str) -> Answer:
+        """A file sent as the page's script sends it: the answer is JSON."""
+        return self._post_file(name, content, fields, "application/json")
+
+    def _post_file(self, name: str, content: bytes, fields: dict[str, str], accept: str) -> Answer:
         boundary = uuid4().hex
         parts = [
             f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()

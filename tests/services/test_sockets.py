@@ -47,14 +47,14 @@ def refusal(server: Running, path: str, origin: str | None = None) -> str:
 @pytest.fixture(scope="module")
 def slow_import(server: Running) -> str:
     """The address of an import that takes a while."""
-    answer = server.upload("big.jsonl", native.write(big_session(20_000, 5)))
+    answer = server.send("big.jsonl", native.write(big_session(20_000, 5)))
     return json.loads(answer.body)["imports"][0]["url"]
 
 
 @pytest.fixture(scope="module")
 def finished(server: Running) -> str:
     """The id of an import that has ended."""
-    refused = server.upload("words.txt", f"no session {uuid4()}".encode())
+    refused = server.send("words.txt", f"no session {uuid4()}".encode())
     return json.loads(refused.body)["imports"][0]["url"].split("/")[2]
 
 
@@ -95,4 +95,4 @@ def test_a_frame_over_the_limit_closes_the_socket(server: Running, slow_import: 
 
 def test_pages_go_on_while_a_file_is_read(server: Running, slow_import: str) -> None:
     assert server.get("/healthz").status == 200
-    assert server.upload("small.json", transcript()).status == 201
+    assert server.send("small.json", transcript()).status == 201

@@ -26,7 +26,7 @@ def only(answer: Answer) -> dict:
 
 def test_a_small_file_is_a_session_before_the_answer_comes(server: Running) -> None:
     started = time.monotonic()
-    answer = server.upload("chat.json", transcript())
+    answer = server.send("chat.json", transcript())
     found = only(answer)
     assert answer.status == 201
     assert found["state"] == "done"
@@ -36,7 +36,7 @@ def test_a_small_file_is_a_session_before_the_answer_comes(server: Running) -> N
 
 def test_what_was_uploaded_comes_back_byte_for_byte(server: Running) -> None:
     content = transcript()
-    answer = server.get(only(server.upload("../../so <long>.json", content))["raw"])
+    answer = server.get(only(server.send("../../so <long>.json", content))["raw"])
     assert answer.body == content
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"] == 'attachment; filename="so _long_.json"'
@@ -45,14 +45,14 @@ def test_what_was_uploaded_comes_back_byte_for_byte(server: Running) -> None:
 
 
 def test_the_plain_form_leads_to_the_session(server: Running) -> None:
-    answer = server.upload("chat.json", transcript(), accept="text/html")
+    answer = server.upload("chat.json", transcript())
     assert answer.status == 302
     assert answer.headers["location"].startswith("/s/")
 
 
 def test_the_same_file_again_opens_the_same_session(server: Running) -> None:
     content = transcript()
-    assert only(server.upload("a.json", content))["url"] == only(server.upload("b.json", content))["url"]
+    assert only(server.send("a.json", content))["url"] == only(server.send("b.json", content))["url"]
 
 
 @pytest.mark.parametrize("sample", list(SAMPLES))
@@ -68,7 +68,7 @@ def test_a_sample_opens_in_one_click(sample: str, server: Running) -> None:
     ids=["words", "broken line", "UTF-16", "truncated"],
 )
 def test_bad_input_is_refused_in_a_sentence(content: bytes, line: int | None, server: Running) -> None:
-    answer = server.upload("bad.jsonl", content)
+    answer = server.send("bad.jsonl", content)
     found = only(answer)
     assert answer.status == 422
     assert found["state"] == "failed"
@@ -78,7 +78,7 @@ def test_bad_input_is_refused_in_a_sentence(content: bytes, line: int | None, se
 
 
 def test_an_empty_file_is_refused(server: Running) -> None:
-    answer = server.upload("empty.jsonl", b"")
+    answer = server.send("empty.jsonl", b"")
     assert answer.status == 400
     assert "empty" in json.loads(answer.body)["error"]
 
@@ -86,9 +86,9 @@ def test_an_empty_file_is_refused(server: Running) -> None:
 def test_a_damaged_line_can_be_left_out(server: Running) -> None:
     lines = native.write(SAMPLES["small-window"].build()).splitlines(keepends=True)
     content = b"".join([*lines[:5], b"{broken\n", *lines[5:]])
-    refused = only(server.upload("damaged.jsonl", content))
+    refused = only(server.send("damaged.jsonl", content))
     assert (refused["state"], refused["line"]) == ("failed", 6)
-    found = only(server.upload("damaged.jsonl", content, mode="lenient"))
+    found = only(server.send("damaged.jsonl", content, mode="lenient"))
     assert found["state"] == "done"
     assert found["url"].startswith("/imports/")
     assert "6" in server.get(found["url"]).text
@@ -102,14 +102,14 @@ def narrow(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_a_file_over_the_limit_is_refused_with_the_limit_and_its_setting(narrow: Running) -> None:
-    answer = narrow.upload("large.json", b"x" * 300_000)
+    answer = narrow.send("large.json", b"x" * 300_000)
     assert answer.status == 413
     assert "MAX_UPLOAD_BYTES" in answer.text
     assert not list((narrow.data_dir / "incoming").iterdir())
 
 
 def test_a_file_just_over_the_limit_is_refused_as_well(narrow: Running) -> None:
-    answer = narrow.upload("large.json", b"x" * 100_001)
+    answer = narrow.send("large.json", b"x" * 100_001)
     assert answer.status == 413
     assert "100,000" in answer.text
 
@@ -164,7 +164,7 @@ def under_way(server: Running, content: bytes) -> dict:
     """The import of these bytes, once a worker is reading it: the same bytes again join the same import."""
 
     def running_job() -> dict | None:
-        job = only(server.upload("big.jsonl", content))
+        job = only(server.send("big.jsonl", content))
         assert job["state"] in ("received", "running")
         return job if job["state"] == "running" else None
 

@@ -1,0 +1,19 @@
+"""Numbers with their noun, for templates that show rows as they are."""
+
+from __future__ import annotations
+
+from django import template
+
+register = template.Library()
+
+
+@register.filter
+def grouped(value: object) -> str:
+    """12345 as "12,345"; anything that is no number as it is."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@register.filter
+def counted(value: object, noun: str) -> str:
+    """3 and "session" as "3 sessions"."""
+    return f"{grouped(value)} {noun}{'' if value == 1 else 's'}"
