@@ -92,11 +92,11 @@ def in_use(page: Frame) -> dict[str, str]:
 
 def _figure(page: Frame) -> dict[str, Any]:
     found = page.analysis
-    figure = json.loads(context_timeline(found.data).to_json())
+    part = wants_part(page.request, "overview")  # a fragment carries no script element; its chart fetches the points
     return {
         "id": "timeline",
         "rows": 2 + len(found.data.tracks),
-        "data": figure,
+        "data": None if part else json.loads(context_timeline(found.data).to_json()),
         "caption": overview.caption(found.data, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),

@@ -46,7 +46,7 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
         context |= page.context("steps", at if page.count else None)
         if page.count:
             context["list"] = _list(page, *steps.window_around(at, page.count))
-    return render_part(request, "step", "inspector/steps/_step.html", "inspector/steps/index.html", context)
+    return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
 
 
 @require_GET

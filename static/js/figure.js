@@ -1,4 +1,5 @@
-// Draws the figures of a page: data from a JSON island, colours from the page's theme, points asked for again on zoom.
+// Draws the figures of a page: data from a JSON island (or from data-url, in fragments, which carry no scripts), colours
+// from the page's theme, points asked for again on zoom.
 // Answers with DOM events: "figure:step" (detail.step) when a point is chosen; unless prevented, its page is opened.
 const CONFIG = {
   displaylogo: false,
@@ -65,23 +66,41 @@ class Island {
   constructor(element) {
     this.element = element;
     this.plot = element.querySelector("[data-plot]");
-    this.figure = JSON.parse(element.querySelector("script[type='application/json']").textContent);
-    this.whole = this.figure;
     this.at = null;
   }
 
+  // The new element of a fragment takes over the plot of the one it replaced, so that the chart changes without a flash.
+  inherit(old) {
+    this.plot.replaceWith(old.plot);
+    this.plot = old.plot;
+    this.listening = old.listening;
+    this.plot.island = this;
+  }
+
+  async data() {
+    const island = this.element.querySelector("script[type='application/json']");
+    if (island) return JSON.parse(island.textContent);
+    const answer = await fetch(this.element.dataset.url, { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    return answer.json();
+  }
+
   async draw() {
-    const Plotly = await plotly(this.element.dataset.plotly);
+    const [Plotly, figure] = await Promise.all([plotly(this.element.dataset.plotly), this.figure ?? this.data()]);
+    this.figure = figure;
+    this.whole ??= figure;
     if (!this.element.isConnected) return;
     const { data, layout } = prepared(this);
     await Plotly.react(this.plot, data, layout, CONFIG);
     this.element.dataset.drawn = "1";
     if (this.listening) return;
     this.listening = true;
-    this.plot.querySelector("[data-wait]")?.remove();
-    this.plot.on("plotly_click", (event) => this.choose(event.points[0].x));
-    this.plot.on("plotly_relayout", (change) => this.zoomed(change));
-    this.plot.addEventListener("keydown", (event) => this.key(event));
+    const { plot } = this;
+    plot.island = this;
+    plot.querySelector("[data-wait]")?.remove();
+    plot.on("plotly_click", (event) => plot.island.choose(event.points[0].x));
+    plot.on("plotly_relayout", (change) => plot.island.zoomed(change));
+    plot.addEventListener("keydown", (event) => plot.island.key(event));
   }
 
   choose(step) {
@@ -160,8 +179,14 @@ const islands = new Map();
 function start(root) {
   for (const element of root.querySelectorAll("[data-figure]")) {
     if (islands.has(element)) continue;
-    islands.set(element, new Island(element));
-    islands.get(element).draw().catch((error) => {
+    const island = new Island(element);
+    const old = [...islands.values()].find((other) => !other.element.isConnected && other.element.id === element.id);
+    if (old) {
+      island.inherit(old);
+      islands.delete(old.element);
+    }
+    islands.set(element, island);
+    island.draw().catch((error) => {
       const wait = element.querySelector("[data-wait]");
       if (wait) wait.textContent = `No chart: ${error.message}. The table below has the same numbers.`;
     });
@@ -178,7 +203,7 @@ function sweepAway() {
 
 start(document);
 document.addEventListener("htmx:afterSwap", () => {
-  sweepAway();
   start(document);
+  sweepAway();
 });
 document.addEventListener("themechange", () => islands.forEach((island) => island.draw()));

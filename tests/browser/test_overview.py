@@ -1,0 +1,120 @@
+"""The overview: its chart, its table, its what-if."""
+
+import re
+
+import pytest
+
+from tests.browser.conftest import drawn, wait
+
+
+@pytest.fixture
+def overview(page, sessions):
+    page.goto(sessions("timing-gap"))
+    drawn(page)
+    return page
+
+
+def test_the_chart_offers_nothing_that_leaves_this_machine(overview):
+    assert overview.locator(".modebar").count() == 1
+    titles = overview.eval_on_selector_all(".modebar-btn", "all => all.map(one => one.dataset.title)")
+    assert titles
+    assert not [title for title in titles if re.search("share|cloud|send|plotly", title, re.IGNORECASE)]
+
+
+def test_a_click_on_a_point_opens_its_step(overview):
+    layer = overview.locator("#timeline .nsewdrag").first.bounding_box()
+    overview.mouse.move(layer["x"] + layer["width"] * 0.5, layer["y"] + layer["height"] * 0.5)
+    overview.wait_for_selector(".hoverlayer text")
+    overview.mouse.click(layer["x"] + layer["width"] * 0.5, layer["y"] + layer["height"] * 0.5)
+    overview.wait_for_url(re.compile(r"steps\?at=2\d"))
+
+
+def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
+    overview.focus("[data-plot]")
+    overview.keyboard.press("End")
+    overview.keyboard.press("ArrowLeft")
+    wait(overview, "document.getElementById('announce').textContent.includes('step 53: ')")
+    overview.keyboard.press("Enter")
+    overview.wait_for_url(re.compile(r"steps\?at=53"))
+
+
+def test_a_changed_setting_is_replayed_at_once_and_stands_in_the_address(overview):
+    old = overview.inner_text("#comparison-title + span")
+    overview.fill("#set-window", "100000")
+    overview.wait_for_url(re.compile(r"\?window=100000$"))
+    wait(overview, "old => document.querySelector('#comparison-title + span').innerText !== old", old)
+    assert "window 100000" in overview.inner_text("#comparison-title + span")
+    drawn(overview)
+    assert overview.evaluate("document.activeElement.id") == "set-window"
+    assert overview.input_value("#set-window") == "100000"
+
+
+def test_the_chart_stays_while_its_data_change(overview):
+    overview.evaluate("window.kept = document.querySelector('.js-plotly-plot')")
+    overview.select_option("#set-profile", "early")
+    overview.wait_for_url(re.compile("profile=early"))
+    drawn(overview)
+    assert overview.evaluate("window.kept.isConnected")
+    threshold = overview.evaluate("window.kept.data.find(item => item.name === 'threshold').y")
+    assert overview.evaluate("window.kept.layout.yaxis.range[1]") > 0
+    assert threshold
+
+
+def test_a_sent_address_shows_the_same_replay(overview, open_page):
+    overview.fill("#set-buffer", "40%")
+    overview.wait_for_url(re.compile(r"buffer=40%25"))
+    other = open_page()
+    other.goto(overview.url)
+    assert other.input_value("#set-buffer") == "40%"
+    assert other.inner_text(".comparison") == overview.inner_text(".comparison")
+
+
+def test_a_setting_that_is_not_allowed_is_explained_beside_its_field(overview):
+    address = overview.url
+    overview.fill("#set-cap", "many")
+    overview.wait_for_selector("#err-cap")
+    assert "a number from 0 to 100" in overview.inner_text("#err-cap")
+    assert overview.get_attribute("#set-cap", "aria-invalid") == "true"
+    assert overview.url == address
+    overview.seen.console.clear()  # the browser notes the 422 itself
+
+
+def test_reset_gives_the_default_replay_back(overview):
+    overview.fill("#set-cap", "1")
+    overview.wait_for_url(re.compile(r"cap=1"))
+    overview.click("text=Reset")
+    overview.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/$"))
+    assert overview.input_value("#set-cap") == ""
+
+
+def test_the_chart_can_be_read_as_a_table(overview):
+    overview.click("text=View as table")
+    overview.wait_for_selector(".chart-table tbody tr")
+    assert overview.locator(".chart-table tbody tr").count() == 55
+    overview.locator(".chart-table tbody tr >> nth=48 >> a").click()
+    overview.wait_for_url(re.compile(r"steps\?at=48"))
+
+
+def test_a_finding_leads_to_its_step(overview):
+    overview.locator(".finding a").first.click()
+    overview.wait_for_selector('#step[data-at="48"]')
+
+
+def test_a_zoom_fetches_the_points_between(page, big):
+    page.goto(big)
+    drawn(page)
+    zoom = "Plotly.relayout(document.querySelector('[data-plot]'), {'xaxis.range[0]': 100, 'xaxis.range[1]': 300})"
+    with page.expect_response(re.compile("figure.json")) as answer:
+        page.evaluate(zoom)
+    assert "from=100&to=301" in answer.value.url
+    wait(page, "document.querySelector('[data-plot]').layout.xaxis.range[1] < 302")
+
+
+def test_the_theme_is_kept_and_the_chart_follows_without_a_reload(overview):
+    line = "document.querySelector('[data-plot]').data.find(item => item.name === 'recorded prompt tokens').line.color"
+    before = overview.evaluate(line)
+    overview.click("[data-theme-toggle]")
+    wait(overview, f"before => {line} !== before", before)
+    assert overview.evaluate(line) == "rgb(86, 180, 233)"
+    overview.reload()
+    assert overview.get_attribute("html", "data-theme") == "dark"

@@ -1,0 +1,134 @@
+"""The stepper by keyboard and by mouse."""
+
+import re
+
+import pytest
+
+from tests.browser.conftest import nodes, wait
+
+
+@pytest.fixture
+def stepper(page, sessions):
+    page.goto(sessions("long-coding") + "steps?at=20")
+    page.wait_for_selector('.step[aria-current="step"]')
+    return page
+
+
+def shown(page) -> int:
+    return int(page.get_attribute("#step", "data-at"))
+
+
+def press(page, key: str, expected: int) -> None:
+    page.keyboard.press(key)
+    page.wait_for_selector(f'#step[data-at="{expected}"]')
+
+
+def test_keys_go_through_steps_compactions_and_ends(stepper):
+    press(stepper, "j", 21)
+    press(stepper, "ArrowDown", 22)
+    press(stepper, "k", 21)
+    press(stepper, "]", 37)
+    press(stepper, "]", 85)
+    press(stepper, "[", 37)
+    press(stepper, "End", 143)
+    press(stepper, "Home", 0)
+    assert stepper.url.endswith("steps?at=0")
+
+
+def test_keys_go_through_user_turns_and_findings(stepper):
+    stepper.keyboard.press("Shift+J")
+    wait(stepper, "Number(document.getElementById('step').dataset.at) > 20")
+    turn = shown(stepper)
+    press(stepper, "k", turn - 1)
+    press(stepper, "}", 37)
+    stepper.keyboard.press("Shift+BracketLeft")
+    wait(stepper, "Number(document.getElementById('step').dataset.at) < 37")
+
+
+def test_the_list_the_strip_and_the_title_follow_the_step(stepper):
+    before = stepper.evaluate("document.querySelector('[data-cursor]').style.left")
+    press(stepper, "End", 143)
+    stepper.wait_for_selector('.step[data-step="143"][aria-current="step"]')
+    assert stepper.evaluate("document.querySelector('[data-cursor]').style.left") != before
+    assert stepper.title().startswith("Step 143")
+    assert stepper.inner_text("#announce") == "step 143 of 144"
+    assert stepper.locator(".step[aria-current]").count() == 1
+
+
+def test_back_returns_to_the_step_before(stepper):
+    press(stepper, "j", 21)
+    stepper.go_back()
+    stepper.wait_for_selector('#step[data-at="20"]')
+
+
+def test_g_takes_a_step_number(stepper):
+    stepper.keyboard.press("g")
+    stepper.keyboard.type("99")
+    stepper.keyboard.press("Enter")
+    stepper.wait_for_selector('#step[data-at="99"]')
+    assert "at=99" in stepper.url
+
+
+def test_letters_typed_into_a_field_are_not_shortcuts(stepper):
+    stepper.keyboard.press("g")
+    stepper.keyboard.press("j")
+    assert shown(stepper) == 20
+
+
+def test_shortcuts_can_be_switched_off(stepper):
+    stepper.keyboard.press("?")
+    stepper.wait_for_selector("dialog#shortcuts[open]")
+    stepper.uncheck("[data-shortcuts-switch]")
+    stepper.keyboard.press("Escape")
+    stepper.keyboard.press("j")
+    stepper.reload()
+    stepper.keyboard.press("j")
+    assert shown(stepper) == 20
+
+
+def test_numbers_open_the_tabs_and_escape_goes_back(stepper):
+    stepper.keyboard.press("3")
+    stepper.wait_for_url(re.compile(r"/c/r0/$"))
+    stepper.keyboard.press("Escape")
+    stepper.wait_for_url(re.compile(r"steps\?at=37"))
+    stepper.wait_for_selector('#step[data-at="37"]')
+    stepper.keyboard.press("Escape")
+    stepper.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/$"))
+
+
+def test_a_click_in_the_list_shows_that_step(stepper):
+    stepper.click('.step[data-step="24"]')
+    stepper.wait_for_selector('#step[data-at="24"]')
+    assert stepper.locator('.step[data-step="24"]').get_attribute("aria-current") == "step"
+
+
+def test_a_click_on_the_strip_goes_there(stepper):
+    box = stepper.locator("#strip").bounding_box()
+    stepper.mouse.click(box["x"] + box["width"] * 0.75, box["y"] + 20)
+    stepper.wait_for_selector('#step[data-at="108"]')
+    assert "at=108" in stepper.url
+
+
+def test_a_scrolled_list_loads_its_rows(page, big):
+    page.goto(big + "steps?at=0")
+    page.evaluate("document.querySelector('[data-list-pane]').scrollTop = 28 * 30000")
+    page.wait_for_selector('.step[data-step="30000"]')
+    page.click('.step[data-step="30010"]')
+    page.wait_for_selector('#step[data-at="30010"]')
+    assert nodes(page) < 2000
+
+
+def test_more_of_a_long_part_comes_in_place(page, sessions):
+    page.goto(sessions("small-window") + "steps?at=5")
+    more = page.locator("a.more").last
+    before = page.locator("#messages").inner_text()
+    more.click()
+    longer = "length => document.getElementById('messages').innerText.length > length + 5000"
+    wait(page, longer, len(before))
+
+
+def test_it_works_without_javascript(open_page, sessions):
+    page = open_page(java_script_enabled=False)
+    page.goto(sessions("timing-gap") + "steps?at=47")
+    page.click("a[title='next step (j)']")
+    assert "180,018 ≥ 180,000" in page.inner_text("#inspector")
