@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
 from django_tasks import task
 
-from inspector.services import importing
+from inspector.services import deleting, gallery, importing
 
 
 @task()
 def import_recording(job_id: str) -> None:
     importing.run_import(job_id)
+
+
+@task()
+def play_gallery(run_id: str) -> None:
+    gallery.run_gallery(run_id)
+
+
+@task()
+def purge_deleted(session_id: str) -> None:
+    """Runs when the time for an undo is over; it is named after one of the sessions, and takes all that are due."""
+    deleting.purge(timezone.now() - deleting.UNDO_FOR)

@@ -2,12 +2,12 @@
 
 from django.urls import include, path
 
-from inspector.views import downloads, health, home, imports, uploads
+from inspector.views import downloads, health, home, imports, library, search, uploads
 
 session_urls = [
-    path("rename", home.rename, name="session_rename"),
-    path("delete", home.delete, name="session_delete"),
-    path("restore", home.restore, name="session_restore"),
+    path("rename", library.rename, name="session_rename"),
+    path("delete", library.delete, name="session_delete"),
+    path("search", search.session_search, name="session_search"),
 ]
 import_urls = [
     path("", imports.detail, name="import_detail"),
@@ -17,12 +17,16 @@ import_urls = [
 ]
 urlpatterns = [
     path("", home.home, name="home"),
+    path("search", search.search, name="search"),
+    path("sessions/bulk", library.bulk, name="sessions_bulk"),
+    path("sessions/restore", library.restore, name="sessions_restore"),
     path("recordings/", uploads.upload, name="upload"),
     path("recordings/<uuid:pk>/raw", downloads.raw, name="recording_raw"),
     path("samples/<slug:name>/", uploads.open_sample, name="open_sample"),
     path("imports/<uuid:pk>/", include(import_urls)),
     path("s/<uuid:pk>/", include(session_urls)),
     path("s/<uuid:session_id>/", include("inspector.session_urls")),
+    path("gallery/", include("inspector.gallery_urls")),
     path("healthz", health.health, name="health"),
 ]
 

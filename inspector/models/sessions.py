@@ -40,9 +40,12 @@ class Session(models.Model):
     overflows = models.IntegerField(default=0)
     near_misses = models.IntegerField(default=0)
     loops = models.IntegerField(default=0)
+    fallbacks = models.IntegerField(default=0)  # mechanical summaries
+    indexed = models.IntegerField(default=0)  # events that the text search knows; all of them when it equals `events`
 
     class Meta:
         ordering = ["-created", "ordinal"]
+        indexes = [models.Index(fields=["-created", "ordinal"], condition=models.Q(deleted=None), name="session_list")]
         constraints = [models.UniqueConstraint(fields=["recording", "ordinal"], name="one_session_per_place")]
 
     def __str__(self) -> str:

@@ -23,13 +23,13 @@ PLACES = {
     "claude-code": "~/.claude/projects/…/*.jsonl",
     "codex": "~/.codex/sessions/…/rollout-*.jsonl",
     "gemini-cli": "~/.gemini/tmp/…/chats/*.json",
-    "opencode": "opencode export > session.json",
+    "opencode": "~/.local/share/opencode/opencode.db",
     "pi": "~/.pi/agent/sessions/…/*.jsonl",
     "copilot-cli": "~/.copilot/session-state/…/events.jsonl",
     "crush": ".crush/crush.db",
     "hermes": "~/.hermes/state.db",
     "aider": ".aider.chat.history.md",
-    "adk": "session JSON or the SQLite file",
+    "adk": "sessions as JSON or SQLite",
     "inspect": "logs/*.eval, or .json",
     "openhands": "trajectory JSON",
     "swe-agent": "trajectories/…/*.traj",
@@ -73,7 +73,7 @@ def row(session: Session) -> dict[str, Any]:
         "badges": badges(session),
         "fill": {
             "known": session.prompt_tokens_max > 0,
-            "percent": f"{fill:,.0f}",
+            "percent": "<1" if 0 < fill < 0.5 else f"{fill:,.0f}",
             "width": f"{min(fill, 100):.1f}",
             "level": level,
             "tokens": short(session.prompt_tokens_max),
@@ -155,12 +155,13 @@ def pages(listing: Listing, page: Page[Session]) -> dict[str, Any]:
     }
 
 
-def formats() -> list[dict[str, str]]:
+def formats() -> list[dict[str, Any]]:
     """What is read, each with the place where its agent keeps it; agents first, in the order of PLACES."""
     order = list(PLACES)
     known = {item.name: item.label for item in reversed(FORMATS)}
     names = sorted(known, key=lambda name: order.index(name) if name in order else len(order))
-    return [{"label": known[name], "place": PLACES.get(name, "")} for name in names]
+    places = ((name, PLACES.get(name, "")) for name in names)
+    return [{"label": known[name], "place": place, "is_path": " " not in place} for name, place in places]
 
 
 def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
@@ -171,7 +172,10 @@ def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
 
 
 def _formats(chosen: str) -> list[dict[str, Any]]:
-    return [{**option, "label": LABELS.get(option["value"], option["value"])} for option in _options(choices("format"), chosen)]
+    return [
+        {**option, "label": LABELS.get(option["value"], option["value"])}
+        for option in _options(choices("format"), chosen)
+    ]
 
 
 def _times(text: str, count: int) -> str:

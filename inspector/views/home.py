@@ -1,100 +1,89 @@
-"""The front page: all sessions, or the three ways to begin."""
+"""The front page: all sessions with search, filters and sums, or the ways to begin when there are none."""
 
 from __future__ import annotations
 
-from uuid import UUID
+from datetime import timedelta
+from typing import Any
 
 from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
+from inspector.htmx import wants_part
+from inspector.listing import PAGE_SIZE, Listing, totals
 from inspector.models import Import, Session
+from inspector.presenters import library
+from inspector.services import deleting
 
-PAGE_SIZE = 50
-SORTS = {
-    "new": ("-created", "ordinal"),
-    "peak": ("-prompt_tokens_max",),
-    "calls": ("-calls",),
-    "compactions": ("-compactions",),
-    "title": ("title",),
-}
-HAS = {
-    "compaction": Q(compactions__gt=0),
-    "overflow": Q(overflows__gt=0),
-    "near-miss": Q(near_misses__gt=0),
-    "no-usage": Q(reported_calls=0),
-}
+FAILURES_SHOWN_FOR = timedelta(minutes=15)
+IMPORTS_SHOWN = 8
+UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The list with search, filter and sort in the URL; the empty state when nothing is stored."""
-    found = _filtered(request)
-    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    everything = Session.objects.filter(deleted=None)
-    context = {
-        "page": page,
-        "q": request.GET.get("q", "")[:200],
-        "has": request.GET.get("has", ""),
-        "sort": request.GET.get("sort", "new"),
-        "choices": list(HAS),
-        "sorts": list(SORTS),
-        "samples": SAMPLES.values(),
-        "formats": [item.label for item in FORMATS],
-        "is_empty": not everything.exists(),
-        "running": Import.objects.filter(state__in=["received", "running"]).select_related("recording")[:5],
-        "undo": _undoable(request),
+    """The list, one part of it for htmx, or the empty state. Every state is in the address."""
+    if wants_part(request, "imports"):
+        return _imports_part(request)
+    listing = Listing.parse(request.GET)
+    is_empty = not Session.objects.filter(deleted=None).exists()
+    context = {**bringing_in(), **undo(request.GET.get("undo", "")), **imports()}
+    if is_empty and not listing.filtered:
+        return render(request, "inspector/sessions/empty.html", context)
+    context.update(listed(listing, request.GET.get("rename", "")))
+    template = "_list.html" if wants_part(request, "sessions") else "list.html"
+    return render(request, f"inspector/sessions/{template}", context)
+
+
+def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
+    """What the list shows: one page of rows, heads, sums, filters."""
+    found = listing.sessions()
+    sums = totals(found)
+    paginator = Paginator(found, PAGE_SIZE)
+    paginator.count = sums["sessions"]  # known already
+    page = paginator.get_page(listing.page)
+    return {
+        "listing": listing,
+        "rows": [library.row(session) for session in page],
+        "heads": library.heads(listing),
+        "agent_sort": listing.address(sort="-agent" if listing.sort == "agent" else "agent"),
+        "totals": library.totals_line(sums),
+        "pages": library.pages(listing, page),
+        "filters": library.filters(listing),
+        "address": listing.address(page=page.number),
+        "first_page": listing.address(),
+        "renaming": renaming,
     }
-    is_part = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
-    return render(request, "inspector/sessions/_list.html" if is_part else "inspector/sessions/list.html", context)
 
 
-@require_POST
-def rename(request: HttpRequest, pk: UUID) -> HttpResponse:
-    session = get_object_or_404(Session, pk=pk, deleted=None)
-    title = " ".join(request.POST.get("title", "").replace("\x00", "").split())[:200]
-    if title:
-        Session.objects.filter(pk=pk).update(title=title)
-    return redirect(request.POST.get("next") or "home") if _is_own(request) else redirect(session)
+def bringing_in() -> dict[str, Any]:
+    """The upload panel."""
+    return {"samples": SAMPLES.values(), "formats": library.formats()}
 
 
-@require_POST
-def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Take a session off the list; it can be brought back until the next start of the server."""
-    session = get_object_or_404(Session, pk=pk, deleted=None)
-    Session.objects.filter(pk=pk).update(deleted=timezone.now())
-    response = redirect("home")
-    response["Location"] += f"?undo={session.pk}"
+def undo(key: str) -> dict[str, Any]:
+    """The offer to bring back what was just deleted."""
+    found = deleting.deleted_together(key) if key else None
+    return {"undo": key, "undo_count": found.count() if found is not None else 0}
+
+
+def imports() -> dict[str, Any]:
+    """Files being read, and those of the last minutes that could not be."""
+    recent = Q(state=Import.State.FAILED, finished__gte=timezone.now() - FAILURES_SHOWN_FOR)
+    found = Import.objects.filter(Q(state__in=UNDER_WAY) | recent).order_by("-created")
+    shown = list(found[:IMPORTS_SHOWN])
+    waiting = Import.objects.filter(state__in=UNDER_WAY).count()
+    return {"imports": shown, "imports_more": max(0, found.count() - len(shown)), "imports_waiting": waiting}
+
+
+def _imports_part(request: HttpRequest) -> HttpResponse:
+    """Asked for once a second while files are read; tells the list when another one is there."""
+    context = imports()
+    response = render(request, "inspector/sessions/_imports.html", context)
+    if request.GET.get("waiting", "") != str(context["imports_waiting"]):
+        response["HX-Trigger"] = "sessions-changed"
     return response
-
-
-@require_POST
-def restore(request: HttpRequest, pk: UUID) -> HttpResponse:
-    Session.objects.filter(pk=pk).update(deleted=None)
-    return redirect("home")
-
-
-def _is_own(request: HttpRequest) -> bool:
-    return request.POST.get("next", "") == "/"
-
-
-def _filtered(request: HttpRequest):
-    sessions = Session.objects.filter(deleted=None).select_related("recording")
-    if q := request.GET.get("q", "").replace("\x00", "").strip()[:200]:
-        matches = Q(title__icontains=q) | Q(model__icontains=q) | Q(agent__icontains=q) | Q(format__icontains=q)
-        sessions = sessions.filter(matches)
-    if (has := request.GET.get("has", "")) in HAS:
-        sessions = sessions.filter(HAS[has])
-    return sessions.order_by(*SORTS.get(request.GET.get("sort", ""), SORTS["new"]))
-
-
-def _undoable(request: HttpRequest) -> Session | None:
-    try:
-        return Session.objects.filter(pk=UUID(request.GET.get("undo", ""))).exclude(deleted=None).first()
-    except ValueError:
-        return None

@@ -1,0 +1,182 @@
+"""The session list: what an address asks for, as a query over sessions, and as an address again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Case, Count, ExpressionWrapper, F, FloatField, Q, QuerySet, Sum, When
+from django.db.models.functions import Cast, Coalesce
+from django.http import QueryDict
+
+from inspector.models import Session
+
+PAGE_SIZE = 50  # rows; a page of them stays under 2,000 elements
+MAX_TEXT = 200  # characters of a search
+MEGABYTE = 1_000_000  # bytes
+
+HAS = {
+    "compaction": ("Compaction", Q(compactions__gt=0)),
+    "overflow": ("Overflow", Q(overflows__gt=0)),
+    "near-miss": ("Near miss", Q(near_misses__gt=0)),
+    "loop": ("Loop", Q(loops__gt=0)),
+    "fallback": ("Fallback summary", Q(fallbacks__gt=0)),
+    "no-usage": ("No usage", Q(reported_calls=0)),
+}
+SORTS = {  # name in the address: (column title, fields); a leading minus in the address turns the order round
+    "title": ("Session", ("title",)),
+    "agent": ("Agent", ("agent", "format")),
+    "model": ("Model", ("model",)),
+    "date": ("Started", ("started",)),
+    "size": ("Size", ("recording__size",)),
+    "calls": ("Calls", ("calls",)),
+    "turns": ("Turns", ("turns",)),
+    "peak": ("Peak fill", ("fill",)),
+    "compactions": ("Compactions", ("compactions",)),
+    "added": ("Added", ("created",)),
+}
+DEFAULT_SORT = "-added"
+NUMBERS = ("min_size", "max_size", "min_peak", "max_peak")
+MORE = ("agent", "format", "model", "tag", "since", "until", *NUMBERS)  # folded away unless used
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is asked for. Sizes in MB, peaks in per cent of the window; empty and None ask for nothing."""
+
+    q: str = ""
+    agent: str = ""
+    format: str = ""
+    model: str = ""
+    tag: str = ""
+    has: tuple[str, ...] = ()
+    since: date | None = None
+    until: date | None = None
+    min_size: float | None = None
+    max_size: float | None = None
+    min_peak: float | None = None
+    max_peak: float | None = None
+    sort: str = DEFAULT_SORT
+    page: int = 1
+
+    @classmethod
+    def parse(cls, given: QueryDict) -> Listing:
+        """Read an address. What makes no sense is left out, as if it had not been there."""
+        texts = {name: _text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag")}
+        numbers = {name: _number(given.get(name, "")) for name in NUMBERS}
+        page = _number(given.get("page", ""))
+        sort = given.get("sort", "")
+        return cls(
+            **texts,
+            **numbers,
+            has=tuple(name for name in HAS if name in given.getlist("has")),
+            since=_day(given.get("since", "")),
+            until=_day(given.get("until", "")),
+            sort=sort if sort.removeprefix("-") in SORTS else DEFAULT_SORT,
+            page=int(page) if page and 1 <= page < 1_000_000 else 1,
+        )
+
+    @property
+    def filtered(self) -> bool:
+        """Does it leave anything out."""
+        return replace(self, sort=DEFAULT_SORT, page=1) != Listing()
+
+    @property
+    def more(self) -> int:
+        """How many of the folded filters are in use."""
+        return sum(getattr(self, name) not in ("", None) for name in MORE)
+
+    def address(self, **changes: Any) -> str:
+        """The query string, with changes; defaults are left out. Starts with "?"; "?" alone clears it."""
+        wanted = replace(self, **{"page": 1, **changes})
+        pairs = []
+        for field in fields(wanted):
+            value = getattr(wanted, field.name)
+            if value != field.default and value is not None:
+                pairs += [(field.name, item) for item in (value if isinstance(value, tuple) else (value,))]
+        return "?" + urlencode([(name, f"{item:g}" if isinstance(item, float) else item) for name, item in pairs])
+
+    def sessions(self) -> QuerySet[Session]:
+        """The sessions asked for, in order; `fill` (per cent) and `started` come with each."""
+        found = self._narrowed(with_fill(Session.objects.filter(deleted=None)))
+        for name in self.has:
+            found = found.filter(HAS[name][1])
+        return self._ordered(found.select_related("recording").prefetch_related("tags"))
+
+    def _narrowed(self, found: QuerySet[Session]) -> QuerySet[Session]:
+        if self.q:
+            names = ("title", "model", "agent", "format", "recording__name")
+            for word in self.q.split()[:8]:
+                matches = [Q(**{f"{name}__icontains": word}) for name in names]
+                found = found.filter(matches[0] | matches[1] | matches[2] | matches[3] | matches[4])
+        exact = {"agent": self.agent, "format": self.format, "model": self.model, "tags__name": self.tag}
+        found = found.filter(**{name: value for name, value in exact.items() if value})
+        limits = {
+            "started__gte": _midnight(self.since),
+            "started__lt": _midnight(self.until + timedelta(days=1)) if self.until else None,
+            "recording__size__gte": None if self.min_size is None else int(self.min_size * MEGABYTE),
+            "recording__size__lte": None if self.max_size is None else int(self.max_size * MEGABYTE),
+            "fill__gte": self.min_peak,
+            "fill__lte": self.max_peak,
+        }
+        return found.filter(**{name: value for name, value in limits.items() if value is not None})
+
+    def _ordered(self, found: QuerySet[Session]) -> QuerySet[Session]:
+        down = self.sort.startswith("-")
+        keys = SORTS[self.sort.removeprefix("-")][1]
+        return found.order_by(*(f"-{key}" if down else key for key in keys), "-created", "ordinal", "pk")
+
+
+def with_fill(found: QuerySet[Session]) -> QuerySet[Session]:
+    """With `fill`, the largest recorded prompt in per cent of the window in use, and `started`."""
+    window = Cast(Coalesce("window_override", "window"), FloatField())
+    share = ExpressionWrapper(F("prompt_tokens_max") * 100.0 / window, output_field=FloatField())
+    fill = Case(When(Q(window__gt=0), then=share), default=0.0, output_field=FloatField())
+    return found.annotate(fill=fill, started=Coalesce("started_at", "created"))
+
+
+def totals(found: QuerySet[Session]) -> dict[str, int]:
+    """Sums over all that was found, not over the page alone."""
+    plain = found.order_by().prefetch_related(None)
+    sums = plain.aggregate(
+        sessions=Count("pk"),
+        calls=Sum("calls"),
+        tokens=Sum("prompt_tokens_sum"),
+        compactions=Sum("compactions"),
+        overflowing=Count("pk", filter=Q(overflows__gt=0)),
+    )
+    return {name: value or 0 for name, value in sums.items()}
+
+
+def choices(name: str) -> list[str]:
+    """The values of a column that any session has, for a menu."""
+    values = Session.objects.filter(deleted=None).exclude(**{name: ""})
+    return list(values.order_by(name).values_list(name, flat=True).distinct()[:200])
+
+
+def _text(value: str) -> str:
+    return " ".join(value.replace("\x00", "").encode("utf-8", "replace").decode().split())[:MAX_TEXT]
+
+
+def _number(value: str) -> float | None:
+    plain = value.strip().replace(",", "")
+    whole, _, rest = plain.partition(".")
+    if not (
+        whole.isascii() and whole.isdigit() and len(plain) <= 12 and (not rest or (rest.isascii() and rest.isdigit()))
+    ):
+        return None
+    return float(plain)
+
+
+def _day(value: str) -> date | None:
+    try:
+        found = date.fromisoformat(value.strip()[:10])
+    except ValueError:
+        return None
+    return found if 1900 <= found.year <= 9998 else None
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC)

@@ -1,0 +1,69 @@
+"""Deleting sessions: off the list at once, gone with their bytes after a day, brought back by one undo until then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from inspector.models import Event, Payload, Session, Tag
+from inspector.services.uploads import drop_unused
+
+UNDO_FOR = timedelta(days=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def delete(sessions: QuerySet[Session]) -> str:
+    """Take sessions off the list; the key of the undo that brings all of them back. Empty where there were none."""
+    from inspector.tasks import purge_deleted
+
+    moment = timezone.now()
+    wanted = sessions.filter(deleted=None).order_by().values("pk")
+    with transaction.atomic():
+        first = wanted.first()
+        if first is None:
+            return ""
+        Session.objects.filter(pk__in=wanted).update(deleted=moment)
+        purge_deleted.using(run_after=moment + UNDO_FOR).enqueue(str(first["pk"]))
+    return str((moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def restore(key: str) -> int:
+    """Bring back what one deletion took off the list; how many sessions."""
+    found = deleted_together(key)
+    return found.update(deleted=None) if found is not None else 0
+
+
+def deleted_together(key: str) -> QuerySet[Session] | None:
+    """The sessions of one deletion that are still there; None where the key makes no sense."""
+    if not (key.isascii() and key.isdigit() and len(key) <= 17):
+        return None
+    return Session.objects.filter(deleted=_EPOCH + timedelta(microseconds=int(key)))
+
+
+def purge(before: datetime) -> int:
+    """Remove for good what was deleted before a moment: rows, texts nobody else uses, stored bytes. How many."""
+    from inspector.services.search import forget
+
+    count = 0
+    for session in Session.objects.filter(deleted__lte=before).order_by("pk").iterator(chunk_size=100):
+        forget(session)
+        with transaction.atomic():
+            removed, _ = Session.objects.filter(pk=session.pk, deleted__lte=before).delete()
+        count += bool(removed)
+        drop_unused(session.recording_id)
+    if count:
+        _drop_texts()
+        Tag.objects.filter(sessions=None).delete()
+    return count
+
+
+def _drop_texts() -> None:
+    """One pass over both tables: what no event names is nobody's."""
+    texts, events = (connection.ops.quote_name(model._meta.db_table) for model in (Payload, Event))
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # an import under way may count on a text that nobody else uses any more
+            cursor.execute(f"LOCK TABLE {texts} IN SHARE ROW EXCLUSIVE MODE")
+        cursor.execute(f"DELETE FROM {texts} WHERE sha256 NOT IN (SELECT payload_id FROM {events})")

@@ -1,0 +1,36 @@
+"""Rows of the session list, made without a recording behind them."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from inspector.models import Recording, Session
+
+_numbers = count()
+
+
+def recording_row(**values: Any) -> Recording:
+    """A recording whose bytes nobody asks for."""
+    digest = hashlib.sha256(str(next(_numbers)).encode()).hexdigest()
+    return Recording.objects.create(**{"sha256": digest, "name": "a.jsonl", "size": 120_000, **values})
+
+
+def session_row(title: str = "a session", size: int = 120_000, **values: Any) -> Session:
+    """A session as the list sees it: 200,000 tokens of window, ten calls, a peak of 50 %."""
+    given = {
+        "recording": values.pop("recording", None) or recording_row(size=size),
+        "format": "claude-code",
+        "agent": "coder",
+        "model": "claude-sonnet-4",
+        "window": 200_000,
+        "window_source": "model table",
+        "calls": 10,
+        "reported_calls": 10,
+        "prompt_tokens_max": 100_000,
+        "prompt_tokens_sum": 600_000,
+        "started_at": datetime(2026, 3, 1, tzinfo=UTC),
+    }
+    return Session.objects.create(title=title, **{**given, **values})
