@@ -12,7 +12,7 @@ from typing import IO
 
 import msgspec
 
-from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
+from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings import sqlite_source
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.limits import Limits
@@ -65,9 +65,12 @@ def read_source(source: Source) -> Recording:
     """Read an open source with the format that recognises it."""
     format_ = detect(source)
     try:
-        return format_.read(source)
+        found = format_.read(source)
     except _UNFORESEEN as error:
         raise DamagedRecording(f"cannot be read as {format_.label}: {_words(error)}") from error
+    if len(found.sessions) > source.limits.sessions:
+        raise LimitExceeded(f"a file with {len(found.sessions)} sessions (limit {source.limits.sessions})")
+    return found
 
 
 def detect(source: Source) -> RecordingFormat:

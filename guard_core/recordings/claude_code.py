@@ -360,15 +360,13 @@ class _Log:
         if first.model == SYNTHETIC:
             self.notes.skip("line written by Claude Code itself (no model call)")
             return
-        parts: list[Part] = []
-        for message in group:
-            parts.extend(part for part in message.parts if len(group) == 1 or part not in parts)
+        parts = first.parts if len(group) == 1 else _joined(group)
         self.notes.folded += len(group) - 1
         usage: ModelCall | None = None
         for message in group:
             usage = _fuller(usage, message.usage) if message.usage is not None else usage
         at = len(self.builder.events)
-        response = self._event(first, tuple(parts))
+        response = self._event(first, parts)
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
         call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
@@ -468,6 +466,12 @@ class _Log:
                 start = index + 1
             segments.append(Span(start, segment.stop))
         return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
+
+
+def _joined(group: Sequence[_Message]) -> tuple[Part, ...]:
+    """The parts of several lines of one message; a copied line adds nothing."""
+    parts = {msgspec.msgpack.encode(part): part for message in group for part in message.parts}
+    return tuple(parts.values())
 
 
 def _preserved(boundary: _Boundary | None) -> list[str]:

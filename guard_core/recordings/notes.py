@@ -33,7 +33,15 @@ class ImportNotes:
     mended: int = 0
 
     def skip(self, kind: str) -> None:
+        """One more line or record left out on purpose."""
+        if kind not in self.skipped and len(self.skipped) >= KIND_LIMIT:
+            kind = "other kinds"
         self.skipped[kind] = self.skipped.get(kind, 0) + 1
+
+    def mend(self, count: int) -> None:
+        """More characters replaced, whose places are not listed."""
+        self.mended += count
+        self.problem_count += count
 
     def problem(self, message: str, line: int | None = None, column: int | None = None) -> None:
         self.problem_count += 1
@@ -41,4 +49,5 @@ class ImportNotes:
             self.problems.append(Problem(message, line, column))
 
 
+KIND_LIMIT = 200  # a hostile file can make up a kind for every line
 PROBLEM_LIMIT = 100  # the list a person reads; the count goes on (spec: "error list 100 + count")

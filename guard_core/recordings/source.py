@@ -201,12 +201,13 @@ class Source:
         `what` names the part in the message. In lenient mode NaN and repeated keys are mended and noted.
         """
         try:
-            value, mended = strict_json.decode(raw, self.limits, allow_nan=allow_nan, mend=not self.strict)
+            value, mended, more = strict_json.decode(raw, self.limits, allow_nan=allow_nan, mend=not self.strict)
         except strict_json.JsonProblem as problem:
             raise self._error(problem, raw, what) from None
         for reason, offset in mended:
             line, column = _place(raw, offset)
             self._mend(f"{what}: {reason}" if what else reason, line, column)
+        self.notes.mend(more)
         return value
 
     def text(self, raw: bytes | None = None) -> str:
@@ -275,16 +276,18 @@ class Source:
         if not raw or not raw.strip(b" \t\r"):
             return None
         try:
-            value, mended = self._decode_line(raw)
+            value, mended, more = self._decode_line(raw)
         except strict_json.JsonProblem as problem:
             if unfinished and not problem.limit:
-                self._note_once(number, lambda: self.notes.skip("unfinished last line"))
+                if number > self._noted:
+                    self.notes.skip("unfinished last line")
             else:
                 self._damaged(problem, number, raw)
             return None
-        for reason, at in mended:
-            column = _place(raw, at)[1]
-            self._note_once(number, lambda reason=reason, column=column: self._mend(reason, number, column))  # type: ignore[misc]
+        if number > self._noted:
+            for reason, at in mended:
+                self._mend(reason, number, _place(raw, at)[1])
+            self.notes.mend(more)
         return Line(number, offset, value, raw)
 
     def _decode_line(self, raw: bytes) -> strict_json.Decoded:
@@ -300,11 +303,8 @@ class Source:
         if self.strict:
             kind = LimitExceeded if problem.limit else DamagedRecording
             raise kind(problem.reason, line=number, column=column)
-        self._note_once(number, lambda: self.notes.problem(problem.reason, number, column))
-
-    def _note_once(self, number: int, note: Callable[[], None]) -> None:
         if number > self._noted:
-            note()
+            self.notes.problem(problem.reason, number, column)
 
     def _mend(self, reason: str, line: int | None, column: int | None) -> None:
         if self.strict:

@@ -18,6 +18,7 @@ import msgspec
 
 from guard_core.recordings.limits import Limits
 
+MENDED_SHOWN = 100  # places kept per value; a line of 32 MiB could have five million
 _DECODER = msgspec.json.Decoder()
 _INT64 = 2**63
 _BYTE = re.compile(r" \(byte (\d+)\)$")
@@ -42,10 +43,11 @@ class Mended(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """A JSON value, and what had to be mended in it."""
+    """A JSON value, what had to be mended in it (the first MENDED_SHOWN places), and how many places more."""
 
     value: Any
     mended: list[Mended]
+    more: int = 0
 
 
 class JsonProblem(Exception):
@@ -61,7 +63,7 @@ class JsonProblem(Exception):
 def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Decoded:
     """One JSON value. `allow_nan` reads NaN and Infinity as null; `mend` reads them so too, and keeps the last of
     duplicate keys, and tells both. Raises JsonProblem."""
-    raw, mended = mend_escapes(raw)
+    raw, mended, more = _mend_escapes(raw)
     value = _parse(raw, limits, mended, allow_nan=allow_nan, mend=mend)
     keys, negative_zero = _walk(raw, value, limits)
     if _may_repeat_keys(raw, keys):
@@ -70,25 +72,28 @@ def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = 
             if not mend:
                 raise problem
             mended.append(Mended(problem.reason, problem.offset or 0))
-    return Decoded(_without_negative_zero(value) if negative_zero else value, mended)
+    return Decoded(_without_negative_zero(value) if negative_zero else value, mended, more)
 
 
-def mend_escapes(raw: bytes) -> tuple[bytes, list[Mended]]:
+def _mend_escapes(raw: bytes) -> tuple[bytes, list[Mended], int]:
     """NUL escapes as U+2400, escapes of lone surrogates as U+FFFD; offsets stay as they were."""
     mended: list[Mended] = []
     if b"\\u" not in raw or (b"\\u0000" not in raw and b"\\ud" not in raw and b"\\uD" not in raw):
-        return raw, mended
+        return raw, mended, 0
+    found = 0
 
     def replace(match: re.Match[bytes]) -> bytes:
-        if match[1]:
-            mended.append(Mended("half of a surrogate pair, which is no character", match.start()))
-            return b"\\ufffd"
-        if match[2]:
-            mended.append(Mended("a NUL character", match.start()))
-            return b"\\u2400"
-        return match[0]
+        nonlocal found
+        if not match[1] and not match[2]:
+            return match[0]
+        found += 1
+        if found <= MENDED_SHOWN:
+            reason = "a NUL character" if match[2] else "half of a surrogate pair, which is no character"
+            mended.append(Mended(reason, match.start()))
+        return b"\\u2400" if match[2] else b"\\ufffd"
 
-    return _ESCAPE.sub(replace, raw), mended
+    raw = _ESCAPE.sub(replace, raw)
+    return raw, mended, max(found - MENDED_SHOWN, 0)
 
 
 def _parse(raw: bytes, limits: Limits, mended: list[Mended], *, allow_nan: bool, mend: bool) -> Any:

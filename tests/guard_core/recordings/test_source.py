@@ -156,3 +156,20 @@ def test_temporary_files_go_away():
         assert path.exists()
 
     assert not path.exists()
+
+
+def test_replaced_characters_are_all_counted_and_the_first_are_listed():
+    content = b'{"a":"' + b"\\u0000" * 5000 + b'"}\n{"a":2}\n'
+    found, notes = objects(content)
+
+    assert found[0] == {"a": "\u2400" * 5000}
+    assert (notes.mended, notes.problem_count, len(notes.problems)) == (5000, 5000, 100)
+
+
+def test_kinds_that_are_left_out_are_listed_up_to_a_limit():
+    with Source.open(b"{}") as source:
+        for number in range(1000):
+            source.notes.skip(f"kind {number}")
+
+        assert len(source.notes.skipped) == 201
+        assert source.notes.skipped["other kinds"] == 800
