@@ -77,8 +77,15 @@ class _Boundary:
 
     @property
     def preserved(self) -> list[str]:
-        """The uuids of messages that were kept word for word behind the summary."""
-        return [uuid for uuid in fields.items(fields.mapping(self.details, "preservedMessages"), "uuids") if uuid]
+        """The uuids of messages that were kept word for word behind the summary, as far as they are listed."""
+        listed = fields.items(fields.mapping(self.details, "preservedMessages"), "uuids")
+        return [uuid for uuid in (*listed, *self.segment) if isinstance(uuid, str) and uuid]
+
+    @property
+    def segment(self) -> tuple[str, str]:
+        """The uuids of the first and the last of them, where versions tell only these."""
+        ends = fields.mapping(self.details, "preservedSegment")
+        return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
 
 
 class ClaudeCode:
@@ -147,7 +154,8 @@ class _Reader:
         if not isinstance(message, dict):
             raise DamagedRecording(f'"message" of a {kind} line is missing or no object', column=line.column("message"))
         usage = _usage(line, message) if kind == "assistant" else None
-        node = self._node(line, "user" if kind == "user" else "assistant")
+        summary = kind == "user" and obj.get("isCompactSummary") is True
+        node = self._node(line, "summary" if summary else kind)
         if node is None:
             return
         self.session_id = self.session_id or fields.text(obj, "sessionId")
@@ -161,7 +169,7 @@ class _Reader:
             model=fields.text(message, "model"),
             usage=usage,
             meta=obj.get("isMeta") is True or _is_automatic(parts),
-            summary=kind == "user" and obj.get("isCompactSummary") is True,
+            summary=summary,
             agent=fields.text(obj, "agentId"),
         )
 
@@ -199,7 +207,7 @@ class _Reader:
     def _node(self, line: Line, kind: str, *, keep_copies: bool = False) -> Node | None:
         """The place of a line in the tree; None for a second copy of a line (resumed and forked files hold them)."""
         uuid = fields.text(line.obj, "uuid")
-        seen = self.uuids.setdefault("message" if kind in {"user", "assistant"} else kind, set())
+        seen = self.uuids.setdefault("message" if kind in {"user", "assistant", "summary"} else kind, set())
         if uuid in seen and uuid:
             self.notes.folded += 1
             if not keep_copies:
@@ -401,8 +409,7 @@ class _Log:
     def _compaction(self, summary: _Message | None) -> None:
         boundary, self.pending = self.pending, None
         details = boundary.details if boundary else {}
-        places = sorted({self.index[uuid] for uuid in _preserved(boundary) if uuid in self.index})
-        kept = view_of(places)
+        kept = view_of(self._preserved(boundary))
         messages = (_summary_event(summary),) if summary else ()
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
@@ -421,6 +428,16 @@ class _Log:
                 note=self._compaction_note(summary),
             )
         )
+
+    def _preserved(self, boundary: _Boundary | None) -> list[int]:
+        """The events that a compaction kept, in order."""
+        if boundary is None:
+            return []
+        places = {self.index[uuid] for uuid in boundary.preserved if uuid in self.index}
+        head, tail = (self.index.get(uuid) for uuid in boundary.segment)
+        if head is not None and tail is not None:
+            places.update(range(head, tail + 1))
+        return sorted(places)
 
     def _compaction_note(self, summary: _Message | None) -> str:
         if summary is None:
@@ -444,7 +461,7 @@ class _Log:
                 messages=last.messages if last else (),
                 trigger=fields.text(boundary.details, "trigger"),
                 tokens_before=fields.tokens(boundary.details, "preTokens"),
-                tokens_after=fields.tokens(boundary.details, "postTokens"),
+                tokens_after=_tokens_after(boundary.details),
                 line=boundary.node.line,
                 timestamp=boundary.timestamp,
                 note=f"{len(cleared)} tool results cleared",
@@ -468,14 +485,15 @@ class _Log:
         return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
 
 
+def _tokens_after(details: dict[str, Any]) -> int | None:
+    before, saved = fields.tokens(details, "preTokens"), fields.tokens(details, "tokensSaved")
+    return None if before is None or saved is None else max(before - saved, 0)
+
+
 def _joined(group: Sequence[_Message]) -> tuple[Part, ...]:
     """The parts of several lines of one message; a copied line adds nothing."""
     parts = {msgspec.msgpack.encode(part): part for message in group for part in message.parts}
     return tuple(parts.values())
-
-
-def _preserved(boundary: _Boundary | None) -> list[str]:
-    return boundary.preserved if boundary else []
 
 
 def _cleared(event: Event, cleared: set[str]) -> Event:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -13,7 +15,7 @@ class Node:
     line: int
     uuid: str
     parent: str
-    kind: str  # user, assistant, boundary, or another line kind
+    kind: str  # user, assistant, summary, boundary, or another line kind
     sidechain: bool
     rooted: bool  # the line says what its parent is, if only that it has none
 
@@ -60,12 +62,18 @@ def _walk(nodes: Sequence[Node]) -> set[int]:
 
 def _last_leaf(nodes: Sequence[Node]) -> int:
     for index in range(len(nodes) - 1, -1, -1):
-        if nodes[index].kind in {"user", "assistant", "boundary"}:
+        if nodes[index].kind in _CONVERSATION:
             return index
     return -1
 
 
 def _summaries(nodes: Sequence[Node], chosen: set[int]) -> set[int]:
-    """User lines that hang directly on a chosen boundary: its summary."""
-    boundaries = {node.uuid for node in nodes if node.kind == "boundary" and node.line in chosen}
-    return {node.line for node in nodes if node.kind == "user" and node.parent in boundaries}
+    """The summary that follows each chosen boundary; side lines may stand between them."""
+    found: set[int] = set()
+    waiting = False
+    for node in nodes:
+        if node.kind == "summary" and waiting:
+            found.add(node.line)
+        if node.kind in _CONVERSATION:
+            waiting = node.kind == "boundary" and node.line in chosen
+    return found

@@ -126,6 +126,23 @@ def test_preserved_messages_are_the_tail_behind_the_summary():
     assert (compaction.kind, compaction.tokens_after) == ("summary+tail", 9000)
 
 
+def test_a_preserved_segment_is_the_tail_too():
+    segment = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
+    found = session(
+        user("u1", None),
+        answer("a1", "u1"),
+        user("u2", "a1", "Keep me"),
+        answer("a2", "u2", "Kept"),
+        boundary("b", "a2", preservedSegment=segment),
+        {"type": "attachment", "uuid": "x", "parentUuid": "b", "sessionId": "s"},
+        user("s1", "x", SUMMARY, isCompactSummary=True),
+        user("u3", "a2", "Next"),
+    )
+
+    assert found.compactions[0].base == (Inserted(0), Span(2, 4))
+    assert len(found.compactions) == 1
+
+
 def test_a_summary_of_older_versions_is_matched_by_its_wording():
     recording = read(user("u1", None), answer("a1", "u1"), user("s1", "a1", SUMMARY), answer("a2", "s1"))
 
@@ -160,7 +177,7 @@ def test_a_boundary_without_summary_is_opaque():
 
 
 def test_a_micro_compaction_clears_results_in_place():
-    line = boundary("b", "r1", compactedToolIds=["t1"])
+    line = boundary("b", "r1", compactedToolIds=["t1"], tokensSaved=5_000)
     found = session(
         user("u1", None),
         answer("a1", "u1", call("t1")),
@@ -173,6 +190,7 @@ def test_a_micro_compaction_clears_results_in_place():
     assert (kept, rewritten.event) == (Span(0, 2), 2)
     assert isinstance(rewritten, Rewritten)
     assert rewritten.message.parts[0].content == CLEARED
+    assert found.compactions[0].tokens_after == 150_000
 
 
 def test_sub_agents_inside_the_file_are_sessions_of_their_own():
