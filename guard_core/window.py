@@ -65,7 +65,10 @@ def limits(
     """Buffer, threshold and the summary's limits of a window."""
     buffer = rule.of(window)
     output = int(buffer * output_share)
-    return Limits(window, buffer, window - buffer, output, int(output * words_per_token))
+    threshold = window - buffer
+    if rule.buffer != "auto":
+        threshold = max(0, threshold)  # a buffer set by hand may be larger than the window: then everything compacts
+    return Limits(window, buffer, threshold, output, int(output * words_per_token))
 
 
 def parse_buffer(text: str) -> str:

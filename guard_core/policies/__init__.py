@@ -32,4 +32,5 @@ def get_policy(policy: str, /, **settings: Any) -> Policy:
 def setting_names(policy: str) -> tuple[str, ...]:
     """The names of a policy's settings, in order."""
     settings = get_policy(policy).settings
-    return tuple(getattr(settings, "__struct_fields__", None) or settings.__dataclass_fields__)
+    names = getattr(settings, "__struct_fields__", None)
+    return tuple(settings.__dataclass_fields__ if names is None else names)

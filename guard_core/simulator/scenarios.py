@@ -582,12 +582,12 @@ _CASES = (
     _case("ToolStorm_100x10k", _S(128, 1, 2, 0, 60, (_every(*[10_000] * 100),), sequential=True), "a hundred calls"),
     _case(
         "TimingGap_CalibratedHeuristicPreventsOverflow",
-        _S(200, 1, 2, 0, 280_000, (_every(80_000),)),
+        _S(200, 1, 2, 0, 280_000, (_every(80_000),), names=("big_tool",)),
         "140,000 tokens were seen, 180,018 are there: the count of the step before would have let it pass",
     ),
     _case(
         "TimingGap_MassiveToolResponse",
-        _S(200, 1, 2, 0, 200_000, (_every(400_000),)),
+        _S(200, 1, 2, 0, 200_000, (_every(400_000),), names=("big_tool",)),
         "a result of 400,000 bytes on top of 100,000 tokens seen",
     ),
 )

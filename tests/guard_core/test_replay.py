@@ -1,0 +1,171 @@
+"""A replay is a deterministic trace; the shadow trace never acts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded, replay
+from guard_core.simulator.flow import Simulation, Turn, play
+from guard_core.simulator.samples import SAMPLES
+from guard_core.simulator.scenarios import SCENARIOS
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.trace import PROMPT_SOURCES, TRACE_COLUMNS
+from guard_core.usage import RatioUsage, usage_for
+from tests.builders import session
+from tests.guard_core.policies.tools import run
+
+POLICY = get_policy("contextguard")
+
+# Golden digests change with the engine's version only.
+GOLDEN = {
+    (
+        "Stress_200k_KubeAgent",
+        "contextguard",
+        "current",
+    ): "f8e1c39d37c1d751d6315170e27f9bc99334d9cd5440de79aae9393bb6e12a27",
+    (
+        "Stress_200k_KubeAgent",
+        "contextguard",
+        "early",
+    ): "a7ea15ef68caa51cd2aa3848624425fb4d70c7a1b21a9b3ae8732e89cd1ba51f",
+    (
+        "Stress_200k_KubeAgent",
+        "contextguard",
+        "tail",
+    ): "6306d4f18465c3389687c78ab860b8f1a2470bc1d1c9d870fc008cdc32ca3720",
+    (
+        "Stress_8k_HeavyToolDefinitions",
+        "contextguard",
+        "fixed",
+    ): "063c9961b762f91b1066bd56db91515f8570e5857a94d1c49dc022b01ddc9351",
+    (
+        "Brutal_8k_SequentialToolChain",
+        "contextguard-sliding",
+        "current",
+    ): "b7a6f1d719eee428bff45a53b246b927eeac23c7114c2d93f284eb0c6ddd1fa7",
+    ("Brutal_8k_SequentialToolChain", "none", None): "3bcd853f2593e9dbc26d19718c5697b6a114077c55b64d03ef80e97ee6a2bd61",
+}
+
+
+def digest(name, policy, profile):
+    simulation = SCENARIOS[name].simulations[0]
+    ledger = Ledger.of(play(simulation).session)
+    made = get_policy(policy, **({"profile": profile} if profile else {}))
+    return replay(ledger, made, window=simulation.window, summarizer=FixedSummaries(120)).digest()
+
+
+@pytest.mark.parametrize("key", GOLDEN, ids=lambda key: "-".join(map(str, key)))
+def test_the_golden_digests_stand(key):
+    assert digest(*key) == GOLDEN[key]
+
+
+def test_the_digest_does_not_depend_on_the_process():
+    code = "from tests.guard_core.test_replay import *; print(digest('Stress_8k_KubeAgent', 'contextguard', 'current'))"
+    seeds = [{"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C"}, {"PYTHONHASHSEED": "2", "TZ": "UTC"}]
+    found = {
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+        for env in seeds
+    }
+    assert len(found) == 1
+
+
+def test_the_digest_sees_every_setting_and_number(tool_heavy):
+    first = run(POLICY, tool_heavy, window=20_000)
+    assert first.digest() == run(POLICY, tool_heavy, window=20_000).digest()
+    assert first.digest() != run(get_policy("contextguard", cap=4), tool_heavy, window=20_000).digest()
+    assert first.digest() != run(POLICY, tool_heavy, window=20_000, summary=2_001).digest()
+
+
+def test_a_stored_ledger_gives_the_same_trace(tool_heavy):
+    ledger = Ledger.of(tool_heavy)
+    again = Ledger.from_bytes(ledger.to_bytes())
+    traces = [replay(item, POLICY, window=20_000, usage=usage_for(item, None)) for item in (ledger, again)]
+    assert traces[0].digest() == traces[1].digest()
+
+
+def test_recorded_and_modelled_counts_are_told_apart(tool_heavy):
+    trace = run(POLICY, tool_heavy, window=60_000)
+    fired = trace.compactions[0].step
+    sources = [PROMPT_SOURCES[index] for index in trace.columns["prompt_tokens_source"]]
+    assert set(sources[:fired]) == {"provider"}
+    assert set(sources[fired:]) == {"modelled"}
+    assert (trace.columns["modelled_prompt_tokens"][:fired] == trace.columns["recorded_prompt_tokens"][:fired]).all()
+
+
+def test_a_session_without_usage_is_assumed_and_says_so(no_usage_reported):
+    trace = replay(Ledger.of(no_usage_reported), POLICY, window=8_000)
+    assert set(trace.columns["prompt_tokens_source"]) == {3}
+    assert "assumed" in trace.notes[0]
+    assert (trace.columns["modelled_prompt_tokens"] == trace.columns["heuristic_sent"] * 5 // 2).all()
+
+
+def test_an_empty_session_gives_an_empty_trace():
+    trace = replay(Ledger.of(session()), POLICY, window=8_000)
+    assert (len(trace), trace.compactions) == (0, ())
+    assert len(observe_recorded(Ledger.of(session()), POLICY, window=8_000)) == 0
+    assert trace.digest()
+
+
+def test_every_column_has_an_entry_per_step(tool_heavy):
+    for name in ("none", "contextguard", "contextguard-sliding"):
+        trace = run(get_policy(name), tool_heavy)
+        assert {name: len(column) for name, column in trace.columns.items()} == dict.fromkeys(TRACE_COLUMNS, 40)
+
+
+def test_usage_that_comes_late_calibrates_from_then_on():
+    turns = tuple(Turn(2_000) for _ in range(10))
+    ledger = Ledger.of(play(Simulation(200_000, turns, 3.0, reported_from=6)).session)
+    trace = replay(ledger, POLICY, window=200_000)
+    assert trace.columns["correction_source"].tolist() == [2] * 7 + [1] * 3
+    assert trace.columns["correction"][-1] == pytest.approx(3.0, abs=0.01)
+
+
+def test_a_count_that_stops_coming_keeps_calibrating(tool_heavy):
+    ledger = Ledger.of(tool_heavy)
+    usage = RatioUsage(2.0)
+    trace = replay(ledger, POLICY, window=200_000, usage=usage)
+    assert (trace.columns["real_as_of"][1:] == np.arange(39)).all()
+
+
+# The shadow trace
+
+
+def test_the_shadow_never_acts_and_sees_what_was_sent():
+    log = SAMPLES["long-coding"].build()
+    ledger = Ledger.of(log)
+    trace = observe_recorded(ledger, POLICY, window=log.window.value, usage=usage_for(ledger, None))
+    assert trace.compactions == ()
+    assert (trace.columns["modelled_prompt_tokens"] == ledger.steps["prompt_tokens"]).all()
+    assert set(trace.columns["prompt_tokens_source"]) == {1}
+
+
+def test_the_shadow_decides_on_the_request_before_a_recorded_compaction():
+    log = SAMPLES["long-coding"].build()
+    ledger = Ledger.of(log)
+    trace = observe_recorded(ledger, POLICY, window=log.window.value)
+    steps = np.flatnonzero(np.diff(ledger.steps["epoch"])) + 1
+    assert len(steps) == 3
+    before, after = trace.columns["heuristic_decided"][steps], trace.columns["heuristic_sent"][steps]
+    assert (before > after).all()
+    assert (trace.columns["real_loaded"][steps + 1] == ledger.steps["prompt_tokens"][steps]).all()
+
+
+def test_the_shadow_equals_a_replay_that_does_nothing(short_chat):
+    ledger = Ledger.of(short_chat)
+    usage = usage_for(ledger, None)
+    shadow = observe_recorded(ledger, POLICY, window=200_000, usage=usage)
+    played = replay(ledger, POLICY, window=200_000, usage=usage)
+    for name in TRACE_COLUMNS:
+        assert np.array_equal(shadow.columns[name], played.columns[name], equal_nan=True), name
+
+
+def test_the_shadow_of_the_timing_gap_fires_where_the_stale_count_would_not():
+    log = SAMPLES["timing-gap"].build()
+    trace = observe_recorded(Ledger.of(log), POLICY, window=200_000)
+    fired = trace.columns["fired"].nonzero()[0]
+    assert len(fired) >= 1
+    assert (trace.columns["real_loaded"][fired] < trace.columns["threshold"][fired]).any()
