@@ -81,6 +81,7 @@ def _load_ahead() -> None:
 def _work(bell: Bell) -> None:
     from django.db import Error, close_old_connections
 
+    from inspector.services.gallery import recover_runs
     from inspector.services.importing import recover_imports
 
     recovered = 0.0
@@ -88,6 +89,7 @@ def _work(bell: Bell) -> None:
         try:
             if time.monotonic() - recovered >= RECOVER_EVERY:
                 recover_imports()
+                recover_runs()
                 recovered = time.monotonic()
             run_ready_tasks()
         except Error:

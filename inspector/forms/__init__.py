@@ -1,0 +1,1 @@
+"""What people type, checked: each form says in words what is allowed."""
