@@ -74,5 +74,10 @@ class Import(models.Model):
         return self.state in (self.State.DONE, self.State.FAILED, self.State.CANCELLED)
 
     @property
+    def mendable(self) -> bool:
+        """Did it fail at a damaged place of a known format, which a lenient reading would leave out."""
+        return self.state == self.State.FAILED and self.strict and self.line is not None and self.phase != "received"
+
+    @property
     def percent(self) -> int:
         return min(100, self.done * 100 // self.total) if self.total else 0

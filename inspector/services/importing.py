@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from guard_core import recordings
 from guard_core.attribution import Attribution, attribute
-from guard_core.errors import GuardError, RecordingError
+from guard_core.errors import GuardError, RecordingError, UnknownFormat
 from guard_core.ledger import Ledger
 from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
@@ -198,7 +198,10 @@ def _fail(watch: Watch, error: GuardError) -> None:
     line = error.line if isinstance(error, RecordingError) else None
     column = error.column if isinstance(error, RecordingError) else None
     text = error.reason if isinstance(error, RecordingError) else str(error)
-    watch.end(Import.State.FAILED, message=text[:2_000], line=line, column=column)
+    place: dict[str, Any] = {"line": line, "column": column}
+    if isinstance(error, UnknownFormat):  # it was received, and nothing more
+        place["phase"] = "received"
+    watch.end(Import.State.FAILED, message=text[:2_000], **place)
 
 
 def _read_and_store(job: Import, watch: Watch) -> None:

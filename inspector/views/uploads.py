@@ -94,6 +94,7 @@ def _answer(job: Import) -> dict[str, Any]:
         "error": job.message if failed else "",
         "line": job.line if failed else None,
         "column": job.column if failed else None,
+        "mendable": job.mendable,
     }
 
 

@@ -69,7 +69,7 @@ function failure(item, files) {
   const text = element("span", "", `${place}${item.error}. Nothing of it is kept. `.replace("..", "."));
   notice.append(name, text);
   const mine = files.filter((file) => file.name === item.name || files.length === 1);
-  if (item.line && (mine.length || !files.length)) {
+  if (item.mendable && (mine.length || !files.length)) {
     const again = element("button", "btn btn-small", "Leave damaged lines out and import the rest");
     again.type = "button";
     again.addEventListener("click", () => send(mine, "lenient"));
@@ -125,6 +125,14 @@ if (form && status) {
   });
   form.querySelector("input[type=file]")?.addEventListener("change", (event) => {
     if (event.target.files.length && form.hasAttribute("data-upload-at-once")) send([...event.target.files]);
+  });
+  // What is pasted outside of a field is a session: a copied file, or its text.
+  document.addEventListener("paste", (event) => {
+    if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
+    const files = [...(event.clipboardData?.files ?? [])];
+    const text = event.clipboardData?.getData("text/plain").trim();
+    if (files.length) send(files);
+    else if (text) send([new File([text], "pasted session")]);
   });
   window.addEventListener("dragenter", (event) => {
     if (!hasFiles(event) || veil) return;
