@@ -114,11 +114,12 @@ def recorded_compaction_steps(ledger: Ledger) -> Ints:
 
 
 def peaks(values: Floats, low: float, high: float) -> Ints:
-    """The highest step of each unbroken run of values above `low`, where that peak is not above `high`."""
-    near = np.append(np.nan_to_num(values) > low, False)
+    """The highest step of each unbroken run of values above `low` and not above `high`."""
+    shown = np.nan_to_num(values)
+    near = np.append((shown > low) & (shown <= high), False)
     edges = np.flatnonzero(np.diff(near, prepend=False))
-    tops = [start + int(np.nanargmax(values[start:stop])) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-    return np.array([top for top in tops if values[top] <= high], dtype=np.int64)
+    tops = [start + int(np.argmax(shown[start:stop])) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
+    return np.array(tops, dtype=np.int64)
 
 
 def stripped_events(ledger: Ledger) -> Ints:

@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime
 
 DASH = "–"
+NARROW = "\u00a0"  # between a number and its sign, so that no line ends there
 
 
 def tokens(value: float | None) -> str:
@@ -39,14 +40,14 @@ def percent(part: float | None, whole: float | None, digits: int = 0) -> str:
     """A share in per cent; a dash where one of the two is not known."""
     if part is None or not whole or part < 0:
         return DASH
-    return f"{100 * part / whole:.{digits}f} %"
+    return f"{100 * part / whole:.{digits}f}{NARROW}%"
 
 
 def signed_percent(ratio: float | None, digits: int = 1) -> str:
     """A relative error: −22.6 %, +3.1 %."""
     if ratio is None or math.isnan(ratio):
         return DASH
-    return f"{'+' if ratio > 0 else '−' if ratio < 0 else '±'}{abs(100 * ratio):.{digits}f} %"
+    return f"{'+' if ratio > 0 else '−' if ratio < 0 else '±'}{abs(100 * ratio):.{digits}f}{NARROW}%"
 
 
 def factor(value: float | None) -> str:

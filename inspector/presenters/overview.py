@@ -222,7 +222,7 @@ def missing(session: Session, ledger: Ledger, reported: int) -> list[str]:
     return gaps
 
 
-TABLE_ROWS = 100
+TABLE_ROWS = 50  # 550 nodes of the page
 TABLE_HEADS = ("step", "recorded", "heuristic", "calibrated", "threshold", "factor", "replayed", "marks")
 
 

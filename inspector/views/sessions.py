@@ -29,7 +29,7 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
     context = {**page.context("overview"), **_overview(page)}
     status = 422 if page.errors else 200
     response = render_part(
-        request, "overview", "inspector/sessions/_overview.html", "inspector/sessions/detail.html", context, status
+        request, "overview", "inspector/sessions/_swap.html", "inspector/sessions/detail.html", context, status
     )
     if wants_part(request, "overview"):
         response["HX-Push-Url"] = "false" if page.errors else page.links["overview"]
@@ -66,6 +66,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         found.data, found.recorded_case, found.replayed_case, found.observed, found.own_error
     )
     return {
+        "errors": list(page.errors.values()),
         "verdict": found.recorded_verdict,
         "kpis": overview.kpis(found.recorded_case, found.data, found.observed, "/".join(sorted(recorded))),
         "figure": _figure(page),

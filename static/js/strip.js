@@ -1,8 +1,8 @@
 // The overview strip: a click goes to the step under the pointer; the cursor follows the step that is shown.
-const strip = document.querySelector("[data-strip]");
-const count = Number(strip?.dataset.count ?? 0);
-
-strip?.addEventListener("click", (event) => {
+// The strip may be replaced with its page's settings, so it is looked up each time.
+document.addEventListener("click", (event) => {
+  const strip = event.target.closest("[data-strip]");
+  const count = Number(strip?.dataset.count ?? 0);
   if (!count || event.ctrlKey || event.metaKey || event.detail === 0) return;
   event.preventDefault();
   const box = strip.getBoundingClientRect();
@@ -15,8 +15,9 @@ strip?.addEventListener("click", (event) => {
 });
 
 document.addEventListener("step:shown", (event) => {
+  const strip = document.querySelector("[data-strip]");
   const cursor = strip?.querySelector("[data-cursor]");
   if (!cursor) return;
   cursor.hidden = false;
-  cursor.style.left = `${(100 * (event.detail.step + 0.5)) / count}%`;
+  cursor.style.left = `${(100 * (event.detail.step + 0.5)) / Number(strip.dataset.count)}%`;
 });

@@ -78,14 +78,14 @@ def open_page(chromium, served: Running) -> Iterator[Callable]:
     """Opens pages of a size and theme. In the end none of them may have complained or asked anywhere else."""
     opened = []
 
-    def opener(width: int = 1440, height: int = 900, theme: str = "light", **more):
+    def opener(width: int = 1440, height: int = 900, theme: str = "light", server: Running = served, **more):
         context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, base_url=served.origin, **more
+            viewport={"width": width, "height": height}, color_scheme=theme, base_url=server.origin, **more
         )
         context.add_init_script(VIOLATIONS)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        seen = Seen(served.origin)
+        seen = Seen(server.origin)
         seen.watch(page)
         opened.append((context, page, seen))
         page.seen = seen

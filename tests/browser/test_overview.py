@@ -79,6 +79,15 @@ def test_a_setting_that_is_not_allowed_is_explained_beside_its_field(overview):
     overview.seen.console.clear()  # the browser notes the 422 itself
 
 
+def test_the_tabs_keep_the_settings(overview):
+    overview.fill("#set-window", "60000")
+    overview.wait_for_url(re.compile(r"window=60000"))
+    wait(overview, "document.querySelector('.tabs a:nth-child(2)').search === '?window=60000'")
+    overview.click(".tabs a:nth-child(2)")
+    overview.wait_for_selector("#step")
+    assert "window=60000" in overview.url
+
+
 def test_reset_gives_the_default_replay_back(overview):
     overview.fill("#set-cap", "1")
     overview.wait_for_url(re.compile(r"cap=1"))
@@ -90,7 +99,7 @@ def test_reset_gives_the_default_replay_back(overview):
 def test_the_chart_can_be_read_as_a_table(overview):
     overview.click("text=View as table")
     overview.wait_for_selector(".chart-table tbody tr")
-    assert overview.locator(".chart-table tbody tr").count() == 55
+    assert overview.locator(".chart-table tbody tr").count() == 50
     overview.locator(".chart-table tbody tr >> nth=48 >> a").click()
     overview.wait_for_url(re.compile(r"steps\?at=48"))
 

@@ -17,8 +17,8 @@ def test_it_opens_with_a_verdict_and_four_figures(client, gap):
 
 def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, gap):
     text = page(client, gap, "?table=0").content.decode()
-    assert "Recorded prompt tokens peak at 70.0 % of the window at step 47" in text
-    assert text.count('<th scope="row" class="num"><a href') == 55
+    assert "Recorded prompt tokens peak at 70.0\u00a0% of the window at step 47" in text
+    assert text.count('<th scope="row" class="num"><a href') == 50
 
 
 def test_findings_lead_to_their_steps(client, gap):

@@ -1,0 +1,68 @@
+"""Hits of a text search: where they are, and the words around them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from django.urls import reverse
+
+from inspector import convert
+from inspector.models import Session
+from inspector.presenters.library import LABELS
+from inspector.presenters.parts import visible
+from inspector.query_words import Query, snippet
+from inspector.services.search import Found, contents, text_of
+from inspector.text_index import Place
+
+
+def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:
+    """Each session with its first hits."""
+    return [
+        {
+            "title": item.session.title,
+            "url": item.session.get_absolute_url(),
+            "format": LABELS.get(item.session.format, item.session.format),
+            "model": item.session.model,
+            "added": item.session.created,
+            "hits": hits(item.session, list(item.hits), query),
+            "more": reverse("session_search", args=[item.session.pk]) + address(query) if item.more else "",
+        }
+        for item in found
+    ]
+
+
+def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, Any]]:
+    """Each hit with its step and the words around it."""
+    if not places:
+        return []
+    stored = contents(places)
+    at = convert.load_ledger(session).steps["at"]
+    steps = reverse("session_steps", args=[session.pk])
+    rows = []
+    for place in places:
+        content = stored[place.payload_id]
+        step = _step(at, place.seq)
+        rows.append(
+            {
+                "step": None if step is None else f"{step:,}",
+                "seq": place.seq,
+                "url": session.get_absolute_url() if step is None else f"{steps}?at={step}#e{place.seq}",
+                "who": content.role.value,
+                "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
+            }
+        )
+    return rows
+
+
+def address(query: Query, **more: Any) -> str:
+    """The query string of a search."""
+    return "?" + urlencode({"q": query.text, **more})
+
+
+def _step(at: np.ndarray, seq: int) -> int | None:
+    """The first step whose request holds the event, or the last one."""
+    if not len(at):
+        return None
+    return min(int(np.searchsorted(at, seq, side="right")), len(at) - 1)

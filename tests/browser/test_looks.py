@@ -1,0 +1,90 @@
+"""Every page is accessible and fits, in each theme and at each width."""
+
+import json
+
+import pytest
+
+from tests.browser.conftest import AXE, drawn, nodes, shot
+
+PAGES = {
+    "home": ("", "/"),
+    "overview": ("long-coding", ""),
+    "what-if": ("timing-gap", "?window=100000"),
+    "table": ("timing-gap", "?table=0"),
+    "step": ("long-coding", "steps?at=37"),
+    "step-gone": ("timing-gap", "steps?at=50&show=gone"),
+    "recorded-compaction": ("long-coding", "c/r1/"),
+    "replayed-compaction": ("timing-gap", "c/p0/"),
+    "error": ("timing-gap", "?cap=many"),
+    "missing": ("timing-gap", "c/r99/"),
+}
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+CHECK = f"axe.run(document, {{runOnly: {json.dumps(RULES)}, resultTypes: ['violations']}})"
+
+
+def visit(page, sessions, name: str) -> None:
+    sample, path = PAGES[name]
+    page.goto((sessions(sample) if sample else "") + path)
+    if page.locator("[data-figure]").count():
+        drawn(page)
+    if name in {"error", "missing"}:
+        page.seen.console.clear()  # the browser notes the status itself
+
+
+def violations(page) -> list[str]:
+    page.evaluate(AXE.read_text())
+    found = page.evaluate(CHECK)["violations"]
+    return [f"{item['id']}: {node['target']} {node['failureSummary']}" for item in found for node in item["nodes"]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(open_page, sessions, name, theme):
+    page = open_page(theme=theme)
+    visit(page, sessions, name)
+    shot(page, f"{name}-{theme}")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_it_fits_a_phone(open_page, sessions, name):
+    page = open_page(360, 800, "dark")
+    visit(page, sessions, name)
+    shot(page, f"{name}-360", full_page=name != "step")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("name", ["overview", "step"])
+def test_forced_colours_keep_lines_and_text(open_page, sessions, name):
+    page = open_page(forced_colors="active")
+    visit(page, sessions, name)
+    shot(page, f"{name}-forced")
+    assert violations(page) == []
+
+
+def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
+    page = open_page(reduced_motion="reduce")
+    visit(page, sessions, "overview")
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["", "steps?at=30000", "steps?at=30000&side=replayed", "c/r100/", "c/p50/", "?table=40000"]
+)
+def test_a_session_of_fifty_thousand_steps_stays_small(open_page, big, path):
+    page = open_page()
+    page.goto(big + path)
+    if page.locator("[data-figure]").count():
+        drawn(page)
+    shot(page, f"big-{path.split('?')[0].strip('/').replace('/', '-') or 'overview'}")
+    assert nodes(page) < 2_000
+    assert page.seen.received < 700_000
+
+
+def test_print_has_no_chrome(open_page, sessions):
+    page = open_page()
+    visit(page, sessions, "overview")
+    page.emulate_media(media="print")
+    assert not page.locator(".topbar").is_visible()
+    assert page.locator(".verdict-sentence").is_visible()
