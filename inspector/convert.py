@@ -113,6 +113,11 @@ def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEve
     return dict(zip(numbers, _events(row, rows), strict=True))
 
 
+def load_content(body: bytes) -> Content:
+    """The message in a payload's bytes."""
+    return decode(_unpack(body), Content, "message")
+
+
 def load_session(row: Session) -> CoreSession:
     """The whole session, all texts: for exports and jobs, not for pages."""
     return msgspec.structs.replace(load_head(row), events=tuple(load_events(row, 0, row.events)))
@@ -154,7 +159,7 @@ def _data(session_id: str, name: str) -> bytes:
 def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
     lines, timestamps, source_ids = _loaded_marks(str(row.pk), row.revision)
     for seq, body in rows.values_list("seq", "payload__body"):
-        content = decode(_unpack(body), Content, "message")
+        content = load_content(body)
         yield CoreEvent(
             role=content.role,
             parts=content.parts,

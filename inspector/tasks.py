@@ -5,17 +5,24 @@ from __future__ import annotations
 from django.utils import timezone
 from django_tasks import task
 
-from inspector.services import deleting, gallery, importing
+from inspector.services import deleting, gallery, importing, search
 
 
 @task()
 def import_recording(job_id: str) -> None:
     importing.run_import(job_id)
+    search.prepare(job_id)
 
 
 @task()
 def play_gallery(run_id: str) -> None:
     gallery.run_gallery(run_id)
+
+
+@task()
+def index_texts(name: str) -> None:
+    """A slice of the text index; named after the import that asked."""
+    search.run_slice(name)
 
 
 @task()

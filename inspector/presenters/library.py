@@ -87,10 +87,10 @@ def badges(session: Session) -> list[Badge]:
     found = [
         (session.overflows, "overflow", "overflow", "requests larger than the window"),
         (session.near_misses, "near miss", "warn", "requests that filled at least 90 % of the window"),
-        (session.loops, "loop", "overflow", "runs of compactions at every step"),
+        (session.loops, "loop", "overflow", "runs of compactions without progress, or whose effect was gone at the next call"),
         (session.fallbacks, "fallback summary", "warn", "mechanical summaries in place of the model's"),
     ]
-    shown = [Badge(_times(text, count), kind, f"{count:,} {title}") for count, text, kind, title in found if count]
+    shown = [Badge(text, kind, f"{count:,} {title}") for count, text, kind, title in found if count]
     if session.calls and not session.reported_calls:
         shown.append(Badge("no usage", "outline", "The recording holds no prompt tokens counted by the provider."))
     return shown
@@ -177,6 +177,3 @@ def _formats(chosen: str) -> list[dict[str, Any]]:
         for option in _options(choices("format"), chosen)
     ]
 
-
-def _times(text: str, count: int) -> str:
-    return text if count == 1 else f"{count:,} × {text}"

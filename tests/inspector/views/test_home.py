@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
+from inspector.listing import Listing
 from inspector.models import Session
 from tests.inspector.rows import recording_row, session_row
 
@@ -138,8 +139,6 @@ def test_a_page_of_ten_thousand_sessions_asks_as_few_questions_as_one_of_ten(cli
 
 
 def test_the_list_in_its_first_order_comes_from_an_index(client):
-    from inspector.listing import Listing
-
     shared = recording_row()
     Session.objects.bulk_create(
         (Session(recording=shared, ordinal=n, title=f"s{n}", format="pi", window=1) for n in range(2_000)),
@@ -148,4 +147,4 @@ def test_the_list_in_its_first_order_comes_from_an_index(client):
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     plan = Listing().sessions()[:50].explain()
-    assert "session_list" in plan
+    assert "session_list" in plan or "inspector_session_created" in plan

@@ -1,0 +1,26 @@
+"""The text index, which no model describes: FTS5 on SQLite, tsvector on PostgreSQL (inspector/text_index.py)."""
+
+from django.db import migrations
+
+SQLITE = (
+    "CREATE VIRTUAL TABLE inspector_text USING fts5(words, content='', tokenize=\"unicode61 remove_diacritics 2\")",
+)
+POSTGRES = (
+    "CREATE TABLE inspector_text (event_id bigint NOT NULL, session_id uuid NOT NULL, words tsvector NOT NULL)",
+    "CREATE INDEX inspector_text_words ON inspector_text USING gin (words)",
+    "CREATE INDEX inspector_text_session ON inspector_text (session_id)",
+)
+
+
+def create(apps, schema_editor):
+    for statement in POSTGRES if schema_editor.connection.vendor == "postgresql" else SQLITE:
+        schema_editor.execute(statement)
+
+
+def drop(apps, schema_editor):
+    schema_editor.execute("DROP TABLE inspector_text")
+
+
+class Migration(migrations.Migration):
+    dependencies = [("inspector", "0003_gallery")]
+    operations = [migrations.RunPython(create, drop)]

@@ -1,0 +1,90 @@
+"""What a person typed into a search, as words that any text index takes, and where they stand in a text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAX_QUERY = 300  # characters
+MAX_TERMS = 8
+MAX_TOKENS = 12  # of one term
+PREFIX_CHARS = 3  # from so many characters on, a word finds longer words too
+AROUND = 100  # characters shown before and after a hit
+
+_TERM = re.compile(r'"([^"]*)"?|(\S+)')
+_TOKEN = re.compile(r"[^\W_]+")
+
+
+class Term(NamedTuple):
+    """Words that must follow one another. With `prefix` the last may go on."""
+
+    tokens: tuple[str, ...]
+    prefix: bool
+
+
+class Piece(NamedTuple):
+    text: str
+    hit: bool
+
+
+@dataclass(frozen=True)
+class Query:
+    """All terms must be in one message."""
+
+    text: str
+    terms: tuple[Term, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+
+def parse(text: str) -> Query:
+    """Words in any order; "words in quotes" as they stand, whole; nothing else has a meaning of its own."""
+    clean = text.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY]
+    terms = []
+    for found in _TERM.finditer(clean):
+        quoted = found[1] is not None
+        tokens = tuple(_TOKEN.findall(fold(found[1] if quoted else found[2])))[:MAX_TOKENS]
+        if tokens:
+            terms.append(Term(tokens, not quoted and len(tokens[-1]) >= PREFIX_CHARS))
+    return Query(" ".join(clean.split()), tuple(dict.fromkeys(terms))[:MAX_TERMS])
+
+
+def fold(text: str) -> str:
+    """Lower case without accents, as both text indexes compare."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+    return "".join(char for char in unicodedata.normalize("NFD", lower) if not unicodedata.combining(char))
+
+
+def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
+    """The text around the first place where a term stands, the terms in it marked. Newlines become spaces."""
+    pattern = re.compile("|".join(_pattern(term) for term in query.terms), re.IGNORECASE)
+    first = pattern.search(text) or pattern.search(_same_length(text))
+    start = max(0, first.start() - around) if first else 0
+    stop = min(len(text), (first.end() if first else 0) + 2 * around)
+    shown = _same_length(text[start:stop])
+    pieces, done = [], 0
+    for found in pattern.finditer(shown):
+        pieces += [Piece(text[start + done : start + found.start()], False)]
+        pieces += [Piece(text[start + found.start() : start + found.end()], True)]
+        done = found.end()
+    pieces.append(Piece(text[start + done : stop], False))
+    whole = [Piece(re.sub(r"\s+", " ", piece.text), piece.hit) for piece in pieces if piece.text]
+    return [*([Piece("… ", False)] if start else []), *whole, *([Piece(" …", False)] if stop < len(text) else [])]
+
+
+def _pattern(term: Term) -> str:
+    words = r"[\W_]{1,8}".join(re.escape(token) for token in term.tokens)
+    end = r"[^\W_]*" if term.prefix else r"(?![^\W_])"
+    return rf"(?<![^\W_]){words}{end}"
+
+
+def _same_length(text: str) -> str:
+    """The text without accents, character for character, so that places in it are places in the text."""
+    if text.isascii():
+        return text
+    return "".join((unicodedata.normalize("NFD", char)[:1] or char) for char in text)

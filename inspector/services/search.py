@@ -1,0 +1,199 @@
+"""Text search: filling the index in slices after a session is visible, and looking things up in it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from guard_core.errors import GuardError
+from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from inspector import convert
+from inspector.models import Event, Payload, Session
+from inspector.query_words import Query
+from inspector.services.summaries import recount
+from inspector.text_index import Entry, Place, text_index
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 1.0  # then other jobs go first: a new import does not wait for the index of a long session
+STEP_EVENTS = 400  # indexed in one transaction, which holds the one write lock of SQLite
+STEP_CHARS = 2_000_000
+PRIORITY = -50  # below every import
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in one session: the first hits, and the row number to go on from to older sessions."""
+
+    session: Session
+    hits: tuple[Place, ...]
+    more: bool
+    before: int
+
+
+def prepare(name: str) -> None:
+    """Put the indexing of whatever is not indexed yet into the queue; `name` tells apart who asked."""
+    from inspector.tasks import index_texts
+
+    if pending().exists():
+        index_texts.using(priority=PRIORITY).enqueue(name)
+
+
+def ensure_prepared(name: str) -> None:
+    """The same where nobody has asked yet, or the one who did is gone."""
+    from django_tasks_db.models import DBTaskResult
+
+    from inspector.tasks import index_texts
+
+    waiting = DBTaskResult.objects.filter(task_path=index_texts.module_path, status__in=["READY", "RUNNING"])
+    if not waiting.exists():
+        prepare(name)
+
+
+def pending() -> Any:
+    """Sessions on the list whose texts are not all in the index, the newest first."""
+    return Session.objects.filter(deleted=None, indexed__lt=F("events")).order_by("-created", "ordinal")
+
+
+def run_slice(name: str) -> None:
+    """Index for about a second, then queue up again behind whatever came meanwhile."""
+    end = time.monotonic() + SLICE_SECONDS
+    while time.monotonic() < end:
+        session = pending().first()
+        if session is None or not _tried(session):
+            break
+    prepare(name)
+
+
+def _tried(session: Session) -> bool:
+    """One session that cannot be read must not keep all others out of the index."""
+    try:
+        return index_some(session)
+    except GuardError:
+        log.exception("session %s cannot be indexed and is left out of the text search", session.pk)
+        return Session.objects.filter(pk=session.pk).update(indexed=F("events")) > 0
+
+
+def index_some(session: Session) -> bool:
+    """Index the next events of a session, whole or not at all; False where another worker was first."""
+    start = session.indexed
+    rows = _rows(session, start, start + STEP_EVENTS)
+    entries, chars = [], 0
+    for row_id, text in rows:
+        entries.append(Entry(row_id, text))
+        chars += len(text)
+        if chars >= STEP_CHARS:
+            break
+    stop = start + len(entries)
+    if not entries:  # rows are missing: nothing more will come
+        stop = session.events
+    with transaction.atomic():
+        mine = Session.objects.filter(pk=session.pk, revision=session.revision, indexed=start)
+        if not mine.update(indexed=stop):
+            return False
+        text_index().add(session, entries)
+    if stop >= session.events:
+        recount(Session.objects.get(pk=session.pk))
+    return True
+
+
+def forget(session: Session, start: int = 0) -> None:
+    """Take a session, or its events from `start` on, out of the index. To be called before its rows are deleted."""
+    while session.indexed > start:
+        stop = session.indexed
+        first = max(start, stop - STEP_EVENTS)
+        with transaction.atomic():
+            mine = Session.objects.filter(pk=session.pk, indexed=stop)
+            if mine.update(indexed=first):
+                text_index().remove(session, [Entry(*row) for row in _rows(session, first, stop)])
+        session.refresh_from_db(fields=["indexed"])
+
+
+def sweep() -> None:
+    """Drop entries whose events are gone (PostgreSQL; on SQLite such entries are passed over)."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            events = connection.ops.quote_name(Event._meta.db_table)
+            cursor.execute(
+                f"DELETE FROM inspector_text t WHERE NOT EXISTS (SELECT 1 FROM {events} e WHERE e.id = t.event_id)"
+            )
+
+
+def hits(query: Query, session: Session, start: int, limit: int) -> list[Place]:
+    """Hits in one session from an event on, in its order."""
+    return text_index().in_session(query, session, start, limit) if query else []
+
+
+def count(query: Query, session: Session) -> int:
+    """How many events of a session have the words; text_index.COUNT_UP_TO + 1 stands for more."""
+    return text_index().count(query, session) if query else 0
+
+
+def everywhere(query: Query, before: int | None, sessions: int, each: int) -> list[Found]:
+    """The newest sessions with hits, a few hits of each."""
+    index = text_index()
+    places = index.sessions(query, before, sessions) if query else []
+    rows = Session.objects.select_related("recording").in_bulk([key for key, _ in places])
+    found = []
+    for key, newest in places:
+        if session := rows.get(key):
+            some = index.in_session(query, session, 0, each + 1)
+            found.append(Found(session, tuple(some[:each]), len(some) > each, newest))
+    return found
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """What is searched of a message: all of it that is text, tool calls and results too."""
+    return "\n".join(piece for part in parts for piece in _pieces(part))
+
+
+def _pieces(part: Part) -> Iterator[str]:
+    match part:
+        case TextPart() | ReasoningPart():
+            yield part.text
+        case ToolCallPart():
+            yield part.name
+            yield from leaves(part.arguments)
+        case ToolResultPart():
+            yield part.name
+            yield from leaves(part.content)
+        case MediaPart():
+            yield part.uri[:2_000]
+        case OtherPart():
+            yield from leaves(part.value)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """The keys and values of a JSON value, in order. Not its JSON text, where a line break is a letter n."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            for key, inner in reversed(item.items()):
+                waiting += [inner, key]
+        elif isinstance(item, list | tuple):
+            waiting += reversed(item)
+        elif item is not None:
+            yield str(item)
+
+
+def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
+    """Row number and text of the events from `start` to `stop`."""
+    log = Event.objects.filter(session=session, seq__gte=start, seq__lt=stop).order_by("seq")
+    for row_id, body in log.values_list("id", "payload__body"):
+        yield row_id, text_of(convert.load_content(body).parts)
+
+
+def contents(places: list[Place]) -> dict[bytes, convert.Content]:
+    """The messages of hits, by the key of the payload."""
+    wanted = {place.payload_id for place in places}
+    bodies = Payload.objects.filter(sha256__in=wanted).values_list("sha256", "body")
+    return {bytes(key): convert.load_content(body) for key, body in bodies}
