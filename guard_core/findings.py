@@ -495,7 +495,8 @@ def lost_requests(case: Case) -> list[Finding]:
 def _holds(item: Compaction, event: int) -> bool:
     """Does the request after the compacting one still have this event."""
     if item.record:
-        return _has(item.record.carried, event) or event >= item.record.kept_from
+        repeated = bool(item.record.in_turn)  # a profile that repeats the request for the rest of the turn
+        return repeated or _has(item.record.carried, event) or event >= item.record.kept_from
     return item.base is None or _has(item.base.view, event) or event >= item.base.at
 
 

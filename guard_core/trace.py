@@ -96,6 +96,8 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     previous_summary_bytes: int = 0
     carried: View = ()  # later steps send this,
     kept_from: int = 0  # then the events from here on
+    in_turn: View = ()  # up to step `turn_end` they send this in place of `carried`
+    turn_end: int = -1
     cut: tuple[int, int, int] | None = None  # event index raw, aligned, anchored
     notes: tuple[str, ...] = ()
 
@@ -124,7 +126,7 @@ class Trace:
         if past[-1].step == step:
             return past[-1].after
         kept: View = (Span(past[-1].kept_from, at),) if past[-1].kept_from < at else ()
-        return (*past[-1].carried, *kept)
+        return (*(past[-1].in_turn if step < past[-1].turn_end else past[-1].carried), *kept)
 
     def _unchanged(self, step: int) -> bool:
         """Did the policy give up and send the whole log, without its summary (a failed sliding compaction)."""

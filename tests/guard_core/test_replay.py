@@ -41,7 +41,7 @@ GOLDEN = {
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "063c9961b762f91b1066bd56db91515f8570e5857a94d1c49dc022b01ddc9351",
+    ): "2ab8cd1df2aaa2f463d9cfc7abde10a05e9a829feb98196a898bf072da41235e",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",

@@ -66,6 +66,16 @@ class Guard:
         marked = USER | STARTS_WITH_MARKER
         return not self.settings.mend_marker and int(ledger.events["flags"][0]) & marked == marked
 
+    def carried(self, check: Check, memory: Memory) -> dict[str, Any]:
+        """What later steps send after a compaction, as fields of its record."""
+        head = self.head(check.ledger, memory, -3)
+        fields: dict[str, Any] = {"carried": head.view, "kept_from": head.kept_from}
+        in_turn = self.head(check.ledger, memory, memory.request_event)
+        if in_turn != head:
+            turns = check.ledger.steps["user_event"]
+            fields |= {"in_turn": in_turn.view, "turn_end": int(np.searchsorted(turns, check.user_event, side="right"))}
+        return fields
+
     def injected(self, check: Check, memory: Memory) -> View:
         """The view of a step before any decision."""
         head = self.head(check.ledger, memory, check.user_event)

@@ -82,7 +82,7 @@ class RecentTail(Guard):
             tokens_before=heuristic,
             tokens_after=sent,
             previous_summary_bytes=before.summary_bytes,
-            carried=(summary_message(memory.summary, self.settings.marker_dash),) if memory.summary_bytes else (),
+            **self.carried(check, memory),
             notes=("the next request holds the whole log again: this profile keeps no watermark",),
         )
         return Decision(after, msgspec.structs.replace(memory, last_heuristic=sent), evidence, record)

@@ -98,8 +98,7 @@ class SlidingWindow(Guard):
             tokens_before=built,
             tokens_after=sent,
             previous_summary_bytes=before.summary_bytes,
-            carried=(summary_message(memory.summary, self.settings.marker_dash),) if memory.summary_bytes else (),
-            kept_from=memory.watermark if memory.summary_bytes else 0,
+            **self.carried(check, memory),
             notes=notes,
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
 from guard_core.policies.contextguard.contents import Costs, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
-from guard_core.policies.contextguard.guard import Guard, Head, constant, loaded, reported
+from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
@@ -66,7 +66,9 @@ class Threshold(Guard):
             wanted = found.tokens >= threshold
             return self.passes(check, state, view, **numbers, held=(held or NOTHING_TO_COMPACT) if wanted else 0)
         turned = self._compact(check, state, view, found, kept)
-        record = _record(check, state, view, heuristic, turned, found.tokens, threshold, kept)
+        record = _record(
+            check, state, view, heuristic, turned, found.tokens, threshold, self.carried(check, turned.memory)
+        )
         evidence = Evidence(
             contents_built=check.at,
             contents_decided=content_count(view),
@@ -242,9 +244,15 @@ def _numbers(found: Estimate, threshold: int) -> dict[str, Any]:
 
 
 def _record(
-    check: Check, before: Memory, view: View, heuristic: int, turned: _Turned, tokens: int, threshold: int, kept: int
+    check: Check,
+    before: Memory,
+    view: View,
+    heuristic: int,
+    turned: _Turned,
+    tokens: int,
+    threshold: int,
+    carried: dict[str, Any],
 ) -> CompactionRecord:
-    head = Head(turned.view[:1], kept)
     notes = tuple(
         f"pass {number}: the summariser {'failed' if item.failed else 'gave no text'}, the mechanical summary stands in"
         for number, item in enumerate(turned.passes, 1)
@@ -259,7 +267,6 @@ def _record(
         tokens_before=heuristic,
         tokens_after=turned.tokens,
         previous_summary_bytes=before.summary_bytes,
-        carried=head.view if turned.memory.summary_bytes else (),
-        kept_from=head.kept_from if turned.memory.summary_bytes else 0,
+        **carried,
         notes=notes,
     )
