@@ -9,7 +9,7 @@ import numpy as np
 
 from guard_core.ledger import Ledger
 from inspector.figures.timeline import Timeline
-from inspector.presenters.numbers import short, tokens
+from inspector.presenters.numbers import short
 from inspector.presenters.whatif import Choice
 
 ROW_HEIGHT = 28  # pixels, as in static/css/steps.css
@@ -76,7 +76,6 @@ def _row(
     value = prompt_tokens(data, step, side)
     mark, mark_class, words = MARKS[kind]
     fill = 0.0 if np.isnan(value) else min(100.0, 100 * value / max(1, data.window))
-    title = ", ".join(part for part in (f"step {step}", words, name, f"{tokens(value)} prompt tokens") if part)
     return {
         "step": step,
         "url": path + choice.query(at=step, side=side),
@@ -86,7 +85,7 @@ def _row(
         "tokens": short(None if np.isnan(value) else value),
         "fill": f"{fill:.0f}",
         "classes": (" is-turn" if turn else "") + (" is-over" if kind == "overflow" else ""),
-        "title": title,
+        "words": words,
     }
 
 
