@@ -1,0 +1,239 @@
+"""Measures a very large upload against a real server: time to the first chart, to the end, memory, disk, other pages.
+
+    python -m tests.benchmarks.measure_large [--steps 50000] [--megabytes 200] [--file PATH]
+
+Starts a server of its own with an empty data folder, makes the file, sends it over a socket as the upload form does,
+and prints one line per figure. Nothing fails on time here; the figures are for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+from uuid import uuid4
+
+from guard_core.simulator.big_files import write_claude_code
+from tests.services.server import Running, running
+
+SAMPLE_EVERY = 0.05  # seconds
+BLOCK = 1 << 20
+PATIENCE = 180.0  # seconds
+
+
+class Sampler:
+    """Looks at memory and disk, and opens other pages, until it is stopped."""
+
+    def __init__(self, server: Running, folders: list[Path]) -> None:
+        self.server, self.folders = server, folders
+        self.memory: list[tuple[float, float]] = []  # megabytes: resident, proportional
+        self.disk: list[int] = []
+        self.delays: dict[str, list[float]] = {"/": [], "/healthz": []}
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=work, daemon=True) for work in (self._look, self._visit)]
+
+    def __enter__(self) -> Sampler:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _look(self) -> None:
+        number = 0
+        while not self.over.wait(SAMPLE_EVERY):
+            self.memory.append(memory(self.server.process.pid))
+            if (number := number + 1) % 5 == 0:
+                self.disk.append(sum(size_of(folder) for folder in self.folders))
+
+    def _visit(self) -> None:
+        while not self.over.wait(0.1):
+            for path, delays in self.delays.items():
+                started = time.monotonic()
+                status = self.server.get(path).status
+                delays.append(time.monotonic() - started)
+                assert status == 200, (path, status)
+
+
+def memory(root: int) -> tuple[float, float]:
+    """Resident and proportional megabytes of a process and all below it."""
+    resident = shared = 0
+    for pid in family(root):
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        resident += int(re.search(r"^Rss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
+        shared += int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
+    return resident / 1024, shared / 1024
+
+
+def family(root: int) -> list[int]:
+    """A process and all below it."""
+    found = [root]
+    for pid in found:
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in task.read_text().split()]
+            except OSError:
+                continue
+    return found
+
+
+def size_of(folder: Path) -> int:
+    """Bytes below a folder, of files that are gone but open too."""
+    total = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(base, name)).st_size
+            except OSError:
+                continue
+    return total
+
+
+def send_file(server: Running, path: Path) -> tuple[dict[str, Any], float, float]:
+    """Send a file as the form does; the answer, the moment of its last byte, and of the answer."""
+    if not server.token:
+        server._fetch_token()
+    boundary = uuid4().hex
+    head = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{path.name}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    ).encode()
+    tail = f"\r\n--{boundary}--\r\n".encode()
+    address = urlparse(server.origin)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE)
+    connection.putrequest("POST", "/recordings/")
+    headers = {
+        "Cookie": server.cookie,
+        "X-CSRFToken": server.token,
+        "Origin": server.origin,
+        "Accept": "application/json",
+        "Content-Type": f"multipart/form-data; boundary={boundary}",
+        "Content-Length": str(len(head) + path.stat().st_size + len(tail)),
+    }
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders(head)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            connection.send(block)
+    connection.send(tail)
+    last = time.monotonic()
+    response = connection.getresponse()
+    body = response.read()
+    answered = time.monotonic()
+    connection.close()
+    assert response.status == 201, body[:500]
+    (found,) = json.loads(body)["imports"]
+    return found, last, answered
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.03)
+    raise SystemExit("it did not end in time")
+
+
+def first_chart(server: Running, job: dict[str, Any]) -> Callable[[], bool]:
+    """Is there a chart with points for this import: its first look, or its session's overview."""
+
+    def drawn() -> bool:
+        if job["url"].startswith("/imports/") and server.get(job["url"] + "figure.json").status == 200:
+            return True
+        return bool(ended(server, job))
+
+    return drawn
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+
+def measure(server: Running, path: Path) -> str:
+    """Upload one file and print every figure; the address of its session."""
+    server.get("/")
+    before = memory(server.process.pid)
+    folders = [server.data_dir, server.data_dir.with_name("tmp")]
+    disk = sum(size_of(folder) for folder in folders)
+    with Sampler(server, folders) as seen:
+        started = time.monotonic()
+        job, last, answered = send_file(server, path)
+        wait_for(first_chart(server, job))
+        charted = time.monotonic()
+        page = wait_for(lambda: ended(server, job))
+        ready = time.monotonic()
+    resident, proportional = (
+        max(values) - start for values, start in zip(zip(*seen.memory, strict=True), before, strict=True)
+    )
+    after = memory(server.process.pid)
+    print(f"sent in                  {last - started:8.2f} s")
+    print(f"answer after last byte   {answered - last:8.2f} s")
+    print(f"first chart              {charted - last:8.2f} s after the last byte")
+    print(f"complete                 {ready - last:8.2f} s after the last byte")
+    print(
+        f"memory, all processes    +{resident:7.0f} MB resident, +{proportional:.0f} MB proportional (from {before[0]:.0f})"
+    )
+    print(f"load of the machine      {os.getloadavg()[0]:8.1f} (1 minute, {os.cpu_count()} cores)")
+    print(f"memory afterwards        +{after[0] - before[0]:7.0f} MB resident")
+    print(
+        f"disk at most             +{(max(seen.disk) - disk) / 1e6:7.0f} MB, afterwards +{(sum(map(size_of, folders)) - disk) / 1e6:.0f} MB"
+    )
+    for name, delays in seen.delays.items():
+        p50, p95 = percentile(delays, 0.5) * 1000, percentile(delays, 0.95) * 1000
+        print(
+            f"GET {name:<21}{p50:8.0f} ms p50, {p95:.0f} ms p95, {max(delays) * 1000:.0f} ms at most, of {len(delays)}"
+        )
+    return page
+
+
+def ended(server: Running, job: dict[str, Any]) -> str:
+    if job["url"].startswith("/s/"):
+        return str(job["url"])
+    answer = server.get(job["url"])
+    assert answer.status in (200, 302), answer.status
+    assert "notice-error" not in answer.text, answer.text
+    return answer.headers.get("location", "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--megabytes", type=float, default=200.0, help="of 1,000,000 bytes, about")
+    parser.add_argument("--file", type=Path, help="a file of your own instead of a made one")
+    chosen = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="measure-large-"))
+    try:
+        path = chosen.file or folder / "big.jsonl"
+        if chosen.file is None:
+            with path.open("wb") as out:
+                write_claude_code(out, steps=chosen.steps, size=int(chosen.megabytes * 1_000_000))
+        print(f"{path.stat().st_size:,} bytes")
+        os.environ["TMPDIR"] = str(folder / "tmp")  # of the server: what it leaves there is seen
+        (folder / "tmp").mkdir()
+        with running(folder / "data") as server:
+            measure(server, path)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
