@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
 from guard_core.findings import Case, Finding, findings, verdict
 from guard_core.ledger import Ledger
@@ -14,7 +15,8 @@ from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Source, Sourced
-from guard_core.summaries.sizes import get_summarizer
+from guard_core.summaries.base import Summarizer
+from guard_core.summaries.sizes import FixedSummaries, get_summarizer
 from guard_core.trace import Trace
 from guard_core.usage import usage_for
 from inspector import convert
@@ -95,13 +97,22 @@ def _analyse(session_id: str, revision: int, override: int | None, choice: Choic
     policy = get_policy(choice.policy or DEFAULT_POLICY, **choice.engine_settings())
     window = window_of(row, choice)
     usage = usage_for(ledger, attribution)
-    summarizer = get_summarizer(choice.summary, ledger) if choice.summary else None
+    simulated = ledger.usage_ratio is not None
+    summarizer = _summarizer(choice, ledger, simulated)
     observed = observe_recorded(ledger, policy, window=window.value, usage=usage)
-    replayed = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer)
+    request = "" if simulated else None
+    replayed = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request)
     data = timeline(ledger, observed, replayed)
     head = convert.load_head(row)
     key = (session_id, row.revision)
     return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, head, key)
+
+
+def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:
+    """As chosen; a simulated session is summarised as in the gallery, so that both show the same figures."""
+    if choice.summary:
+        return get_summarizer(choice.summary, ledger)
+    return FixedSummaries(defaults.SUMMARY_BYTES) if simulated else None
 
 
 @lru_cache(maxsize=KEPT)

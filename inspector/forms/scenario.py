@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from guard_core import defaults
 from guard_core.simulator.flow import Simulation, Turn
 from guard_core.simulator.scenarios import Scenario, server_tools
-from inspector.services import gallery
+from inspector.playing import POLICIES, Guard, all_profiles, guards
 
 MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens
 MAX_TURNS = 1_000
@@ -130,7 +130,7 @@ class ScenarioForm(forms.Form):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        known = gallery.guards(gallery.POLICIES, gallery.all_profiles())
+        known = guards(POLICIES, all_profiles())
         self.fields["guard"].choices = [(guard.name, guard.name) for guard in known]
         for name, field in self.fields.items():
             field.widget.attrs["aria-describedby"] = f"help-{name}"
@@ -168,8 +168,8 @@ class ScenarioForm(forms.Form):
         return self.cleaned_data["simulation"]
 
     @property
-    def chosen_guard(self) -> gallery.Guard:
-        return gallery.Guard(*(self.cleaned_data.get("guard") or "contextguard/current").partition("/")[::2])
+    def chosen_guard(self) -> Guard:
+        return Guard(*(self.cleaned_data.get("guard") or "contextguard/current").partition("/")[::2])
 
     @property
     def name(self) -> str:

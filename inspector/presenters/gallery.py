@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from guard_core.simulator.flow import Simulation
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.figures.sparkline import Trend, sparkline, words
+from inspector.playing import Guard, Need, Row
 from inspector.presenters.numbers import counted, percent, short, tokens
-from inspector.services.gallery import Guard, Row
 
 GROUPS = {
     "": "all",
@@ -25,7 +25,6 @@ PAGE = 120  # rows of one page
 # key, heading, numeric, title
 COLUMNS: tuple[tuple[str, str, bool, str], ...] = (
     ("name", "Scenario", False, ""),
-    ("guard", "Policy / profile", False, ""),
     ("window", "Window", True, "context window in tokens"),
     ("turns", "Turns", True, "user turns"),
     (
@@ -105,7 +104,6 @@ def fits(row: Row, chosen: Filter) -> bool:
 
 _SORTS: dict[str, Callable[[Row], Any]] = {
     "name": lambda row: row.scenario.lower(),
-    "guard": lambda row: (row.policy, row.profile),
     "window": lambda row: row.trend.window,
     "turns": lambda row: _turns(SCENARIOS[row.scenario]),
     "ratio": lambda row: SCENARIOS[row.scenario].simulations[-1].ratio,
@@ -129,8 +127,6 @@ def headings(chosen: Filter, found: Sequence[Guard]) -> list[dict[str, Any]]:
     """The headings: each a link that sorts, numbers largest first, and turns round at the second click."""
     heads = []
     for key, label, numeric, title in COLUMNS:
-        if key == "guard" and len(found) < 2:
-            continue
         first = f"-{key}" if numeric or key == "needs" else key
         turned = key if first.startswith("-") else f"-{key}"
         current = chosen.sort.removeprefix("-") == key
@@ -183,20 +179,25 @@ def table_row(row: Row, *, many: bool) -> dict[str, Any]:
         "near": row.peak > 0.9 * row.trend.window,
         "overflow": row.overflow_steps,
         "loops": row.loops,
-        "loop_steps": counted(row.loop_steps, "compaction"),
-        "needs": [need_cell(need.words, need.met, need.found) for need in row.needs],
+        "loop_steps": f"{row.loop_steps:,} steps",
+        "needs": [need_cell(need) for need in row.needs],
         "fails": row.fails,
         "trend": picture(row.trend, row),
         "query": urlencode({"scenario": row.scenario, "guard": Guard(row.policy, row.profile).name}),
     }
 
 
-def need_cell(text: str, met: bool | None, found: str) -> dict[str, str]:
+_NEEDS = {"overflow": "no overflow", "summary": "summary in ≥ {wanted} requests", "loop": "no loop"}
+_FOUND = {"overflow": "{found} found", "summary": "in {found}", "loop": "{found} in a row"}
+
+
+def need_cell(need: Need) -> dict[str, str]:
     """A requirement and whether it is met, in words and with a mark, never by a colour alone."""
-    if met is None:
+    text = _NEEDS[need.kind].format(wanted=need.wanted)
+    if need.met is None:
         return {"text": f"– {text} (not judged: newer than this profile)", "class": ""}
-    mark = "✓" if met else "✕ not met:"
-    return {"text": f"{mark} {text}{f', {found}' if found else ''}", "class": "" if met else "is-unmet"}
+    found = "" if need.met and need.kind != "summary" else f", {_FOUND[need.kind].format(found=need.found)}"
+    return {"text": f"{'✓' if need.met else '✕ not met:'} {text}{found}", "class": "" if need.met else "is-unmet"}
 
 
 def picture(shown: Trend, row: Row) -> dict[str, Any]:
@@ -254,3 +255,13 @@ def sessions_query(guard: str) -> str:
     """The settings under which a session of the gallery is opened: those of its row."""
     policy, _, profile = guard.partition("/")
     return urlencode({name: value for name, value in (("policy", policy), ("profile", profile)) if value})
+
+
+def step_query(title: str, policy: str, profile: str, at: int) -> str:
+    """The query that explains a step of a simulated session; none where it is no scenario of the gallery."""
+    name, _, part = title.partition(", part ")
+    if name not in SCENARIOS:
+        return ""
+    guard = f"{policy or 'contextguard'}{f'/{profile}' if profile else ''}"
+    pairs = {"scenario": name, "guard": guard, "part": part if part.isdigit() else "", "at": str(at)}
+    return "?" + urlencode({key: value for key, value in pairs.items() if value})

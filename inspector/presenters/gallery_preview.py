@@ -9,9 +9,9 @@ from guard_core.simulator.flow import Flow, play
 from guard_core.trace import Trace
 from inspector.figures.sparkline import sparkline, trend, words
 from inspector.forms.scenario import ScenarioForm
+from inspector.playing import loop_lengths, play_trace
 from inspector.presenters.gallery_step import label_short
 from inspector.presenters.numbers import counted, percent, short, tokens
-from inspector.services import gallery
 
 FIRST = 10  # steps shown one by one
 NAMED = 6  # compactions named by their step
@@ -22,7 +22,7 @@ def preview(form: ScenarioForm) -> dict[str, Any]:
     made, guard = form.simulation, form.chosen_guard
     flow = play(made)
     ledger = Ledger.of(flow.session)
-    trace = gallery.play_trace(made, guard, ledger)
+    trace = play_trace(made, guard, ledger)
     return {
         "name": form.name,
         "guard": guard.name,
@@ -65,7 +65,7 @@ def _outcome(trace: Trace) -> list[dict[str, str]]:
     )
     if overflows := int(trace.columns["overflow"].sum()):
         said.append(_say("overflow", f"{counted(overflows, 'request')} larger than the window."))
-    if loops := gallery.loop_lengths(trace):
+    if loops := loop_lengths(trace):
         said.append(
             _say("overflow", f"A loop: {max(loops)} compactions in a row, none of which gets below the threshold.")
         )

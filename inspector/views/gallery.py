@@ -20,11 +20,11 @@ from inspector.forms.scenario import LIMITS, START, ScenarioForm, from_scenario
 from inspector.htmx import render_part
 from inspector.models import Import
 from inspector.models.gallery import GalleryRun
+from inspector.playing import Guard, Row, all_profiles, guards, make_policy, play_trace
 from inspector.presenters import gallery as presenter
 from inspector.presenters import gallery_preview
 from inspector.presenters import gallery_step as telling
 from inspector.services import gallery as service
-from inspector.services.gallery import Guard
 from inspector.views.errors import plain
 from inspector.views.frame import number
 from inspector.views.imports import session_of
@@ -118,7 +118,7 @@ def gallery_new(request: HttpRequest) -> HttpResponse:
         ],
         "start": request.GET.get("from", ""),
     }
-    status = 422 if error or form.errors else 200
+    status = 422 if (error or form.errors) and not request.headers.get("HX-Request") else 200
     page, part = "inspector/gallery/new.html", "inspector/gallery/_preview.html"
     return render_part(request, "preview", part, page, context, status)
 
@@ -153,18 +153,18 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: Guard) -> dic
     simulation = scenario.simulations[part - 1]
     flow = play(simulation)
     ledger = Ledger.of(flow.session)
-    trace = service.play_trace(simulation, guard, ledger)
+    trace = play_trace(simulation, guard, ledger)
     fired = [record.step for record in trace.compactions]
     first = FIRST_STEP_AT if scenario.name == FIRST_STEP else fired[0] if fired else 0
     at = number(request, "at", first, 0, len(trace) - 1)
-    step = telling.Step(simulation, flow, ledger, trace, service.make_policy(guard).explain(trace, at), at)
+    step = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
     stages = telling.stages(step)
     more = {"scenario": scenario.name, "guard": guard.name, **({"part": part} if part > 1 else {})}
     return {
         "scenario": scenario,
         "about": presenter.about(scenario),
         "names": list(SCENARIOS),
-        "guards": [item.name for item in service.guards(POLICIES, service.all_profiles())],
+        "guards": [item.name for item in guards(POLICIES, all_profiles())],
         "guard": guard.name,
         "part": part,
         "parts": range(1, len(scenario.simulations) + 1),
@@ -200,7 +200,7 @@ def _chosen(policies: list[str], profiles: list[str]) -> tuple[tuple[Guard, ...]
     if not policies and not profiles:
         return DEFAULT, ""
     try:
-        return service.guards(policies or ["contextguard"], profiles), ""
+        return guards(policies or ["contextguard"], profiles), ""
     except GuardError as error:
         return DEFAULT, f"{_sentence(error)}."
 
@@ -217,11 +217,11 @@ def _chooser(chosen: tuple[Guard, ...]) -> dict[str, Any]:
     policies, profiles = {guard.policy for guard in chosen}, {guard.profile for guard in chosen}
     return {
         "policies": [(name, name in policies) for name in POLICIES],
-        "profiles": [(name, name in profiles) for name in service.all_profiles()],
+        "profiles": [(name, name in profiles) for name in all_profiles()],
     }
 
 
-def _table(rows: list[service.Row], found: presenter.Filter, chosen: tuple[Guard, ...]) -> dict[str, Any]:
+def _table(rows: list[Row], found: presenter.Filter, chosen: tuple[Guard, ...]) -> dict[str, Any]:
     fitting = presenter.ordered([row for row in rows if presenter.fits(row, found)], found.sort)
     pages = max(1, -(-len(fitting) // presenter.PAGE))
     page = min(found.page, pages)

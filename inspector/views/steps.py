@@ -19,6 +19,7 @@ from inspector import convert
 from inspector.htmx import render_part
 from inspector.presenters import card as cards
 from inspector.presenters import parts, requests, steps
+from inspector.presenters.gallery import step_query
 from inspector.presenters.numbers import counted, moment, percent, tokens
 from inspector.presenters.requests import PAGE, Row
 from inspector.views.frame import Frame, frame, number
@@ -211,7 +212,14 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     terms = found.policy.explain(trace, at)
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, told=told)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
-    return {**shown, "title": title, **_compaction_link(page, at)}
+    return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
+
+
+def _explained(page: Frame, at: int) -> str:
+    """For a simulated session, the page that tells this step of the simulator to a newcomer."""
+    if page.analysis.ledger.usage_ratio is None:
+        return ""
+    return reverse("gallery_step") + step_query(page.row.title, page.choice.policy, page.choice.profile, at)
 
 
 def _compaction_link(page: Frame, at: int) -> dict[str, str]:
