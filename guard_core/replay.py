@@ -296,8 +296,16 @@ def _remembered(ledger: Ledger, heuristics: dict[str, NDArray[Any]]) -> dict[str
     return {
         "real_loaded": np.where(known, recorded[as_of], 0),
         "real_as_of": np.where(known, as_of, -1),
-        "last_heuristic_loaded": np.append(np.zeros(min(size, 1), dtype=np.int64), heuristics["heuristic_sent"][:-1]),
+        "last_heuristic_loaded": _last_heuristics(heuristics["heuristic_sent"], heuristics["contents_sent"]),
     }
+
+
+def _last_heuristics(sent: Ints, contents: Ints) -> Ints:
+    """The heuristic kept before each step: that of the last request which was not empty."""
+    size = len(sent)
+    place = np.maximum.accumulate(np.where(contents > 0, np.arange(size), -1)) if size else np.zeros(0, dtype=np.int64)
+    kept = np.where(place >= 0, sent[place], 0)
+    return np.append(np.zeros(min(size, 1), dtype=np.int64), kept[:-1])
 
 
 def _recorded_counts(run: Run, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:

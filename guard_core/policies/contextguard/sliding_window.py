@@ -158,11 +158,14 @@ class SlidingWindow(Guard):
         return self._aligned(check, contents, split) if self.settings.mend_pairs else split
 
     def _aligned(self, check: Check, contents: Contents, split: int) -> int:
-        """Back to where no call is parted from its result."""
-        kept = next((item for item in contents.slice(split, len(contents)) if isinstance(item, Span)), None)
-        if split <= 0 or kept is None:
-            return split
-        return split - (kept.start - check.ledger.cut(kept.start))
+        """Back to where no call is parted from its result, also not from one that is still to come."""
+        for before, item in enumerate(contents.view):
+            if isinstance(item, Span):
+                size = item.stop - item.start
+                first = item.start + min(max(split - before, 0), size)
+                cut = check.ledger.cut(first)
+                return split if cut == first else before + max(cut - item.start, 0)
+        return split
 
     def _remember(
         self, check: Check, memory: Memory, size: int, text: str | None, old_tokens: int, recent: View
@@ -172,13 +175,17 @@ class SlidingWindow(Guard):
             memory,
             summary_bytes=size,
             summary_text=text,
-            watermark=kept if self.settings.mend_tail else check.at,
+            watermark=kept if self.settings.mend_tail else self._covered(check),
             summarized_at=old_tokens,
             calls=memory.calls + 1,
             request_event=check.user_event,
             request_bytes=check.request_bytes if self.settings.name_request else 0,
             request_text=check.request if self.settings.name_request else None,
         )
+
+    def _covered(self, check: Check) -> int:
+        """The watermark of the original: all messages, whatever was kept; where pairs are mended, all whole pairs."""
+        return check.ledger.cut(check.at) if self.settings.mend_pairs else check.at
 
     # Quiet runs
 
