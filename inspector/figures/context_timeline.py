@@ -14,6 +14,7 @@ from inspector.figures.timeline import Floats, Ints, Timeline, Track
 
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
 TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 128
+TRACK_POINTS = 150  # and as many compactions, in 24 pixels of height
 LABEL_GAP = 15  # pixels between two labels at the right edge
 FEW_MARKS = 60  # more marks than this are drawn small
 MAX_BANDS = 60  # bands are nodes of the page
@@ -151,7 +152,10 @@ def _factor_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
     ]
 
 
-def _track_traces(track: Track, steps: Ints, axis: str) -> list[dict[str, Any]]:
+def _track_traces(track: Track, drawn: Ints, axis: str) -> list[dict[str, Any]]:
+    """A track changes at compactions and is straight in between, so that it needs few points."""
+    turns = drawn[np.flatnonzero(np.diff(track.stripped[drawn], prepend=0)) if len(drawn) else drawn]
+    steps = np.union1d(thinned(drawn, TRACK_POINTS), thinned(turns, TRACK_POINTS))
     more = {"yaxis": axis, "fill": "tozeroy", "showlegend": False, "hovertemplate": "%{y:,.0f}"}
     edge = theme.line(theme.LIVE, width=0, shape="hv")
     live = _series(f"events in the log, {track.name}", steps, track.at[steps], edge)
