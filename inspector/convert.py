@@ -7,6 +7,7 @@ distinct message. Columns and heads are cached per process by (id, revision); te
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -30,6 +31,8 @@ from inspector.models import Event, Payload, Recording, Session, SessionData
 BATCH = 500  # rows a statement; PostgreSQL takes 65,535 parameters, old SQLite 32,766
 ZSTD_LEVEL = 3  # 0.34 of the size at 200 MB/s (spec/stack.md 3d)
 CACHED_SESSIONS = 16  # a 50,000-step session holds about 10 MB of columns
+
+_local = threading.local()
 
 
 class Content(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -226,4 +229,8 @@ def _pack(data: bytes) -> bytes:
 
 
 def _unpack(data: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompress(bytes(data))
+    """One decompressor a thread: making one costs more than a message does."""
+    if not hasattr(_local, "decompressor"):
+        _local.decompressor = zstandard.ZstdDecompressor()
+    unpacked: bytes = _local.decompressor.decompress(bytes(data))
+    return unpacked

@@ -22,7 +22,7 @@ from inspector.text_index import Entry, Place, text_index
 log = logging.getLogger(__name__)
 
 SLICE_SECONDS = 1.0  # then other jobs go first: a new import does not wait for the index of a long session
-STEP_EVENTS = 400  # indexed in one transaction, which holds the one write lock of SQLite
+STEP_EVENTS = 2_000  # indexed in one transaction, which holds the one write lock of SQLite
 STEP_CHARS = 2_000_000
 PRIORITY = -50  # below every import
 
