@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import zstandard
 from django.db import connection, transaction
+from django.db.models import F
 
 from guard_core.attribution import Attribution
 from guard_core.events import Event as CoreEvent
@@ -84,8 +85,54 @@ def store_session(
             attribution=_pack(attribution.to_bytes()) if attribution else None,
             lines=_pack(encode(_marks(value.events))),
         )
-        _store_events(row, value.events)
+        _insert_events(row, _store_payloads(value.events))
     return row
+
+
+def extend_session(
+    row: Session,
+    recording: Recording,
+    value: CoreSession,
+    ledger: Ledger,
+    attribution: Attribution | None,
+    *,
+    window: Sourced,
+    counts: dict[str, Any],
+    kept: int,
+) -> Session:
+    """The same session, longer: its first `kept` events stay, its name, tags and own window too."""
+    with transaction.atomic():
+        Event.objects.filter(session=row, seq__gte=kept).delete()
+        columns = {
+            "recording": recording,
+            "agent": value.agent[:200],
+            "model": value.model[:200],
+            "window": window.value,
+            "window_source": window.source.value,
+            "window_note": window.note[:200],
+            **counts,
+        }
+        Session.objects.filter(pk=row.pk).update(revision=F("revision") + 1, **columns)
+        SessionData.objects.filter(session=row).update(
+            ledger=_pack(ledger.to_bytes()),
+            head=_pack(encode(msgspec.structs.replace(value, events=()))),
+            attribution=_pack(attribution.to_bytes()) if attribution else None,
+            lines=_pack(encode(_marks(value.events))),
+        )
+        _insert_events(row, _store_payloads(value.events), kept)
+    row.refresh_from_db()
+    return row
+
+
+def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
+    """How many events at the beginning of a stored session are the same as these."""
+    stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
+    same = 0
+    for key, event in zip(stored.iterator(chunk_size=2_000), events, strict=False):
+        if bytes(key) != hashlib.sha256(_packed(event)).digest():
+            break
+        same += 1
+    return same
 
 
 def load_ledger(row: Session) -> Ledger:
@@ -174,13 +221,18 @@ def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
         )
 
 
-def _store_events(row: Session, events: Sequence[CoreEvent]) -> None:
+def _packed(event: CoreEvent) -> bytes:
+    return encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
+
+
+def _store_payloads(events: Sequence[CoreEvent]) -> list[bytes]:
+    """Every text once; the keys in the order of the events."""
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
     known: set[bytes] = set()
     batch: list[tuple[bytes, bytes]] = []
     keys: list[bytes] = []
     for event in events:
-        packed = encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
+        packed = _packed(event)
         key = hashlib.sha256(packed).digest()
         keys.append(key)
         if key not in known:
@@ -190,7 +242,7 @@ def _store_events(row: Session, events: Sequence[CoreEvent]) -> None:
             _insert_payloads(batch)
             batch = []
     _insert_payloads(batch)
-    _insert_events(row, keys)
+    return keys
 
 
 def _insert_payloads(batch: list[tuple[bytes, bytes]]) -> None:
@@ -200,11 +252,11 @@ def _insert_payloads(batch: list[tuple[bytes, bytes]]) -> None:
         cursor.executemany(f"INSERT INTO {table} (sha256, body) VALUES (%s, %s) ON CONFLICT DO NOTHING", batch)
 
 
-def _insert_events(row: Session, keys: list[bytes]) -> None:
+def _insert_events(row: Session, keys: list[bytes], start: int = 0) -> None:
     table = connection.ops.quote_name(Event._meta.db_table)
     owner = Event._meta.get_field("session").get_db_prep_value(row.pk, connection)
     statement = f"INSERT INTO {table} (session_id, seq, payload_id) VALUES (%s, %s, %s)"
-    numbered = iter((owner, seq, key) for seq, key in enumerate(keys))
+    numbered = iter((owner, seq, key) for seq, key in enumerate(keys) if seq >= start)
     with connection.cursor() as cursor:
         while batch := list(islice(numbered, BATCH)):
             cursor.executemany(statement, batch)

@@ -1,8 +1,8 @@
 """The text index: FTS5 without its own copy of the texts on SQLite, tsvector and GIN on PostgreSQL.
 
 An entry is one event (or a piece of a very long one, on PostgreSQL), under the event's row number. Row numbers grow,
-are never used again, and on SQLite those of one session follow one another, since there is one writer: so a session
-is a range of the index there. Entries of events that are gone are passed over by the joins.
+are never used again, and on SQLite those stored together follow one another, since there is one writer: so a session
+lies in one place of the index there, or in few. Entries of events that are gone are passed over by the joins.
 """
 
 from __future__ import annotations
@@ -80,30 +80,39 @@ class SqliteIndex:
 
     def count(self, query: Query, session: Session) -> int:
         return _number(
-            "SELECT count(*) FROM (SELECT 1 FROM inspector_text t WHERE t.words MATCH %s AND t.rowid BETWEEN %s AND %s "
-            "LIMIT %s)",
-            [self._match(query), *self._range(session, 0), COUNT_UP_TO + 1],
+            f"SELECT count(*) FROM (SELECT 1 FROM inspector_text t CROSS JOIN {EVENT} e ON e.id = t.rowid "
+            "WHERE t.words MATCH %s AND t.rowid BETWEEN %s AND %s AND e.session_id = %s LIMIT %s)",
+            [self._match(query), *self._range(session, 0), session.pk.hex, COUNT_UP_TO + 1],
         )
 
     def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
-        """One look for each session: the newest hit, then the newest below the first event of its session."""
-        found: list[tuple[UUID, int]] = []
+        """One look for each session: the newest hit, then the newest below the events of its session."""
+        found: dict[UUID, int] = {}
         below = 2**62 if before is None else before
         while len(found) < limit and (hit := self._newest(query, below)):
-            session_id, below, listed = hit
+            key, row, listed = hit
+            below = self._below(key, row)
             if listed:
-                found.append((session_id, below))
-        return found
+                found.setdefault(key, below)
+        return list(found.items())
 
     def _newest(self, query: Query, below: int) -> tuple[UUID, int, bool] | None:
         rows = _rows(
-            f"SELECT e.session_id, (SELECT f.id FROM {EVENT} f WHERE f.session_id = e.session_id AND f.seq = 0), "
-            f"x.deleted IS NULL FROM inspector_text t CROSS JOIN {EVENT} e ON e.id = t.rowid "
-            f"CROSS JOIN {SESSION} x ON x.id = e.session_id "
+            f"SELECT e.session_id, t.rowid, x.deleted IS NULL FROM inspector_text t CROSS JOIN {EVENT} e "
+            f"ON e.id = t.rowid CROSS JOIN {SESSION} x ON x.id = e.session_id "
             "WHERE t.words MATCH %s AND t.rowid < %s ORDER BY t.rowid DESC LIMIT 1",
             [self._match(query), below],
         )
-        return next(((UUID(str(key)), int(first), bool(listed)) for key, first, listed in rows), None)
+        return next(((UUID(str(key)), int(row), bool(listed)) for key, row, listed in rows), None)
+
+    def _below(self, key: UUID, row: int) -> int:
+        """The first row of the session's events around a row; a session that has grown lies in several places."""
+        log = Event.objects.filter(session_id=key).order_by("seq").values_list("id", "seq")
+        (first, _), (last, seq) = log.first(), log.last()
+        if last - first == seq:
+            return int(first)
+        other = Event.objects.filter(id__lt=row).exclude(session_id=key).order_by("-id").values_list("id", flat=True)
+        return int(other.first() or 0) + 1
 
     def _range(self, session: Session, start: int) -> tuple[int, int]:
         log = Event.objects.filter(session=session, seq__gte=start).values_list("id", flat=True)
