@@ -15,7 +15,7 @@ from guard_core.conformance.vectors import FunctionFile, VectorError, parse, set
 from guard_core.events import Event, MediaPart, Part, Role, TextPart, ToolCallPart, ToolResultPart, utf8_bytes
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check
-from guard_core.policies.contextguard.contents import Costs, truncate
+from guard_core.policies.contextguard.contents import Contents, Costs, truncate
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.settings import PROFILES, Settings, profile_settings
 from guard_core.policies.contextguard.splits import find_split, safe_split
@@ -160,12 +160,12 @@ def _safe_split(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _find_split(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
-    flags, tokens = ledger.events["flags"].tolist(), _tokens(ledger)
+    contents = Contents((Span(0, ledger.event_count),), Costs.of(ledger, settings))
     found = [
-        [_whole(budget), find_split(len(flags), flags.__getitem__, tokens.__getitem__, budget)]
+        [_whole(budget), find_split(len(contents), contents.flags, contents.reach, budget)]
         for budget, _ in case["budget_to_split"]
     ]
-    return {"budget_to_split": found, "event_tokens": tokens}
+    return {"budget_to_split": found, "event_tokens": _tokens(ledger)}
 
 
 def _truncate(case: Case, settings: Settings) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _timing_gap(case: Case) -> Verdict:
     except _WRONG_SHAPE as error:
         raise VectorError(f"the case cannot be read: {type(error).__name__}: {str(error)[:80]}") from error
     inputs = ("real", "last_heuristic", "events", "window")
-    compared.mapping("case", {name: value for name, value in case.items() if name not in inputs}, got)
+    compared.mapping("case", {name: value for name, value in case.items() if name in got and name not in inputs}, got)
     return compared.verdict("both")
 
 

@@ -78,12 +78,22 @@ class Contents:
             index -= size
         raise IndexError(index)
 
-    def tokens(self, index: int) -> int:
-        """Heuristic tokens of one content."""
-        segment, offset = self._place(index)
-        if isinstance(segment, Span):
-            return self.costs.segment(Span(segment.start + offset, segment.start + offset + 1))
-        return self.costs.segment(segment)
+    def reach(self, budget: int) -> int:
+        """The last content from which on the tokens reach a budget; -1 where all of them do not."""
+        total, end, prefix = 0, len(self), self.costs.prefix
+        for segment in reversed(self.view):
+            if isinstance(segment, Span):
+                enough = prefix[segment.stop] + total - budget
+                found = int(np.searchsorted(prefix[segment.start : segment.stop], enough, side="right")) - 1
+                end -= segment.stop - segment.start
+                if found >= 0:
+                    return end + found
+            else:
+                end -= 1
+                if total + self.costs.segment(segment) >= budget:
+                    return end
+            total += self.costs.segment(segment)
+        return -1
 
     def flags(self, index: int) -> int:
         """Flag bits of one content (guard_core.ledger)."""

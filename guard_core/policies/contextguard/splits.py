@@ -49,11 +49,12 @@ def _forward(length: int, flags: Flags, index: int) -> int:
     return index
 
 
-def find_split(length: int, flags: Flags, tokens: Callable[[int], int], budget: int) -> int:
-    """Where `tail` splits so that about `budget` tokens stay: at the content that reaches the budget."""
-    total = 0
-    for index in range(length - 1, -1, -1):
-        total += tokens(index)
-        if total >= budget:
-            return safe_split(length, flags, index + 1 if index < length - 2 else length - 2)
+def find_split(length: int, flags: Flags, reach: Callable[[int], int], budget: int) -> int:
+    """Where `tail` splits so that about `budget` tokens stay: at the content that reaches the budget.
+
+    `reach` gives the last content from which on the tokens reach a budget, -1 where all of them do not.
+    """
+    index = reach(budget)
+    if index >= 0:
+        return safe_split(length, flags, index + 1 if index < length - 2 else length - 2)
     return safe_split(length, flags, length // 2 if length > 2 else 1)
