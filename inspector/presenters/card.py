@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from guard_core.sessions import Source, Sourced
@@ -32,6 +33,14 @@ def card(
         "notes": [note for note in (_answer_note(trace, step), _told_note(decision, told)) if note],
         **_fill(decision, threshold, trace.window),
     }
+
+
+def with_window_source(terms: Sequence[Term], window: Sourced) -> list[Term]:
+    """The same terms, where the context window says where it comes from: a policy is only given the number."""
+    return [
+        msgspec.structs.replace(term, source=window.source.value) if term.name == "context window" else term
+        for term in terms
+    ]
 
 
 def inequality(decision: int, threshold: int) -> str:

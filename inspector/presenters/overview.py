@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -172,9 +172,14 @@ def caption(data: Timeline, name: str) -> str:
     return f"{first} Replayed under {name}: {words}{where}; modelled from step {data.replayed.divergence} on."
 
 
-def facts(
-    session: Session, ledger: Ledger, window: Sourced, format_name: str, turns: int, reported: int
-) -> list[dict[str, str]]:
+class Counts(Protocol):
+    """What the facts take from a session's row."""
+
+    turns: int
+    reported_calls: int
+
+
+def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, row: Counts) -> list[dict[str, str]]:
     """What is known about the session."""
     calls = ledger.step_count
     rows = [
@@ -187,8 +192,8 @@ def facts(
             "source": window.source.value,
             "note": window.note,
         },
-        {"name": "model calls", "value": f"{calls:,}, {percent(reported, calls)} with the provider's count"},
-        {"name": "user turns", "value": f"{turns:,}"},
+        {"name": "model calls", "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count"},
+        {"name": "user turns", "value": f"{row.turns:,}"},
         {"name": "messages", "value": f"{ledger.event_count:,}"},
         {"name": "compactions", "value": _evidence_words(session)},
         {

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from guard_core.errors import GuardError
+from guard_core.recordings import FORMATS
 from inspector.analysis import Analysis, analyse
 from inspector.models import Session
 from inspector.presenters.numbers import counted
@@ -78,13 +79,18 @@ class Frame:
     def session(self) -> dict[str, Any]:
         """Name and badges."""
         data = self.analysis.data
-        badges = [{"text": self.row.format, "class": "badge-outline"}]
+        badges = [{"text": self.format_label, "class": "badge-outline"}]
         if len(data.compactions):
             text = counted(len(data.compactions), "compaction")
             badges.append({"text": text, "class": "badge-compaction"})
         if len(data.overflows):
             badges.append({"text": counted(len(data.overflows), "overflow"), "class": "badge-overflow"})
         return {"title": self.row.title, "steps": f"{self.count:,}", "badges": badges, "id": self.row.pk}
+
+    @property
+    def format_label(self) -> str:
+        """The recording's format as people call it."""
+        return next((item.label for item in FORMATS if item.name == self.row.format), self.row.format)
 
     def _compaction_tabs(self) -> list[dict[str, Any]]:
         tabs = []

@@ -209,7 +209,7 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     trace = found.trace(page.side)
     compacted = at in found.data.compactions
     told = found.head.compactions[int(found.ledger.steps["epoch"][at])].tokens_before if compacted else None
-    terms = found.policy.explain(trace, at)
+    terms = cards.with_window_source(found.policy.explain(trace, at), found.window)
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, told=told)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
     return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
