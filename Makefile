@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: run test lint types lock wheel chromium
+.PHONY: run test lint types lock wheel chromium picture
 
 run: $(VENV)/.runtime
 	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.cli serve
@@ -33,16 +33,18 @@ lock: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	@$(BIN)/python -m build --wheel --no-isolation
 
+# The picture of the README, taken by the browser test that shows the same page.
+picture: $(VENV)/.dev chromium
+	@README_PICTURE=1 $(BIN)/python -m pytest -q tests/browser/test_uploading.py -k picture
+
 # A stamp is as new as its lock file, so an unchanged lock costs no call of pip.
-$(VENV)/.runtime: requirements/runtime.txt
-	@$(MAKE) --no-print-directory $(BIN)/python
+$(VENV)/.runtime: requirements/runtime.txt | $(BIN)/python
 	@if [ ! $(VENV)/.dev -nt requirements/runtime.txt ] || [ ! $(VENV)/.dev -nt requirements/dev.txt ]; then \
 	echo "Installing what requirements/runtime.txt locks …"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/runtime.txt; fi
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt
-	@$(MAKE) --no-print-directory $(BIN)/python
+$(VENV)/.dev: requirements/dev.txt | $(BIN)/python
 	@echo "Installing what requirements/dev.txt locks …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt
 	@touch $@

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import msgspec
-from django.db import transaction
-from django.db.models import F
+from django.db import Error, transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from guard_core import recordings
@@ -24,6 +25,8 @@ from inspector.convert import store_session
 from inspector.models import Import, Recording
 from inspector.services.summaries import session_counts
 from inspector.services.uploads import Received, drop_unused, keep
+
+log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
@@ -97,10 +100,17 @@ def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | Non
 
 def cancel_import(job: Import) -> None:
     """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
-    under_way = Import.objects.filter(pk=job.pk, state__in=UNDER_WAY)
-    if under_way.update(state=Import.State.CANCELLED, message=CANCELLED, finished=timezone.now()):
-        drop_unused(job.recording_id)
+    _end(Import.objects.filter(pk=job.pk, state__in=UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
     hints.send(job.pk)
+
+
+def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
+    """End an import without a session: who sees that it ended finds nothing of the file any more."""
+    with transaction.atomic():
+        if not mine.update(state=state, finished=timezone.now(), **more):
+            return False
+        drop_unused(job.recording_id)
+    return True
 
 
 def recover_imports() -> int:
@@ -120,10 +130,7 @@ def _take_back(job: Import, task: Any) -> bool:
             task.enqueue(str(job.pk))
         return True
     message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
-    if not mine.update(state=Import.State.FAILED, message=message, finished=timezone.now()):
-        return False
-    drop_unused(job.recording_id)
-    return True
+    return _end(mine, job, Import.State.FAILED, message=message)
 
 
 def hand_back(job_id: str) -> None:
@@ -154,7 +161,16 @@ def run_import(job_id: str) -> None:
     except GuardError as error:
         _fail(watch, error)
     except MemoryError:
-        watch.end(Import.State.FAILED, message="There was not enough memory to read this file. Nothing was stored.")
+        watch.end(Import.State.FAILED, message="There was not enough memory to read this file.")
+    except OSError as error:
+        watch.end(Import.State.FAILED, message=f"The stored file cannot be read here: {error.strerror}.")
+    except Error:  # of the database: the lease runs out, and the import is tried again
+        raise
+    except Exception:
+        log.exception("import %s ended with an error that nobody thought of", job_id)
+        watch.end(
+            Import.State.FAILED, message="The reader of this file stopped with a mistake of ours; the log tells it."
+        )
     hints.send(job.pk)
 
 
@@ -174,8 +190,7 @@ class Watch:
         self._note(phase=name, done=0)
 
     def end(self, state: str, **more: Any) -> None:
-        if self._mine().update(state=state, finished=timezone.now(), **more):
-            drop_unused(self.job.recording_id)
+        _end(self._mine(), self.job, state, **more)
 
     def close(self, report: Report) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
@@ -208,6 +223,8 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     recording = job.recording
     if recording is None:
         raise Cancelled
+    if not recording.path.is_file():
+        raise RecordingError("the bytes of this file are not in the data folder of the worker")
     found = recordings.read(recording.path, strict=job.strict, progress=watch.progress, window=job.window)
     watch.phase("counted")
     counted = [_count(session, watch) for session in found.sessions[:MAX_SESSIONS]]

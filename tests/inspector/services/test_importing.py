@@ -221,6 +221,26 @@ def test_a_broken_off_import_is_handed_back(db, folders, recording):
     assert Session.objects.count() == 1
 
 
+def test_a_mistake_of_ours_ends_the_import_and_is_logged(db, folders, recording, monkeypatch, caplog):
+    job = submit(receive([recording], "a.jsonl"))
+    monkeypatch.setattr(importing, "session_counts", lambda *_: 1 / 0)
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "ZeroDivisionError" in caplog.text
+    assert "ZeroDivisionError" not in job.message
+    assert not stored_files(folders)
+
+
+def test_bytes_that_are_gone_are_told(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    job.recording.path.unlink()
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "not in the data folder" in job.message
+
+
 def died(job: Import, attempts: int) -> None:
     """A worker took the import and has said nothing since."""
     long_ago = timezone.now() - timedelta(minutes=5)
