@@ -7,13 +7,15 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import Error, Tags, register
 
+from inspector import environment
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @register(Tags.security, deploy=False)
 def loopback_only(app_configs: Any, **kwargs: Any) -> list[Error]:
     """Without login nobody but this machine may reach the server."""
-    if settings.BIND in LOOPBACK or settings.BIND.startswith("127."):
+    if settings.BIND in LOOPBACK or settings.BIND.startswith("127.") or environment.flag("LOGIN_PROXY"):
         return []
     return [
         Error(
