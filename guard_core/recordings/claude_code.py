@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.claude_tree import Node, main_path
 from guard_core.recordings.rebase import view_of
+from guard_core.recordings.reread import Reread, Texts, filled, outline
 from guard_core.recordings.source import Line, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
@@ -57,7 +58,8 @@ class _Message:
     model: str = ""
     usage: ModelCall | None = None  # without `at`: where the call stands is known later
     meta: bool = False
-    summary: bool = False
+    summary: bool = False  # by its own mark
+    worded: bool = False  # by the wording of versions that had no mark
     agent: str = ""
 
     @property
@@ -126,9 +128,12 @@ class _Reader:
         self.counter = FactCounter(ClaudeCode.name)
         self.titles: dict[str, str] = {}
         self.session_id = ""
+        self.texts = Texts(source.file, _parts_of_lines) if source.reread and source.file else None
 
     def read(self) -> Recording:
         for line in self.source.lines():
+            if self.texts is not None:
+                self.texts.note(line.number, line.offset)
             with self.source.tolerate(line.number):
                 self._line(line)
         if not self.messages:
@@ -160,16 +165,18 @@ class _Reader:
             return
         self.session_id = self.session_id or fields.text(obj, "sessionId")
         parts = _parts(message.get("content"))
+        _count_parts(parts, self.counter)
         self.messages[line.number] = _Message(
             node=node,
             role=Role.USER if kind == "user" else Role.MODEL,
-            parts=parts,
+            parts=parts if self.texts is None else tuple(map(outline, parts)),
             timestamp=fields.timestamp(obj, "timestamp"),
             message_id=fields.text(message, "id"),
             model=fields.text(message, "model"),
             usage=usage,
             meta=obj.get("isMeta") is True or _is_automatic(parts),
             summary=summary,
+            worded=kind == "user" and _is_worded(parts),
             agent=fields.text(obj, "agentId"),
         )
 
@@ -226,7 +233,6 @@ class _Reader:
         seen: set[str] = set()
         calls: dict[str, ModelCall] = {}
         for message in self.messages.values():
-            _count_parts(message, self.counter)
             if message.role is Role.USER or message.key not in seen:
                 self.counter.message()
             if message.role is Role.MODEL:
@@ -258,17 +264,18 @@ class _Reader:
         if not main:
             return [self._whole(group, name) for name, group in self._sidechains().items()]
         path = main_path([node for node in self.nodes if not node.sidechain], self._tool_links(), self._bridges())
-        builder = _build(path, self.messages, self.boundaries, self.source)
+        log = _build(path, self.messages, self.boundaries, self.source, self.texts)
+        builder = log.builder
         chains = self._sidechains()
         if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
         self._add_side_calls(builder, {node.line for node in path}, chains)
-        session = builder.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title())
+        session = log.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title())
         return [session, *(self._whole(group, name) for name, group in chains.items() if _answers(group))]
 
     def _whole(self, group: list[_Message], name: str) -> Session:
-        builder = _build([message.node for message in group], self.messages, {}, self.source)
-        return builder.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=f"Sub-agent {name[:40]}")
+        log = _build([message.node for message in group], self.messages, {}, self.source, self.texts)
+        return log.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=f"Sub-agent {name[:40]}")
 
     def _sidechains(self) -> dict[str, list[_Message]]:
         """The messages of each sub-agent: by its id, in older versions by the first line of its branch."""
@@ -322,10 +329,14 @@ class _Reader:
 
 
 def _build(
-    path: Sequence[Node], messages: dict[int, _Message], boundaries: dict[int, _Boundary], source: Source
-) -> SessionBuilder:
+    path: Sequence[Node],
+    messages: dict[int, _Message],
+    boundaries: dict[int, _Boundary],
+    source: Source,
+    texts: Texts | None,
+) -> _Log:
     """Events, calls and compactions along a path, in the order of the file."""
-    log = _Log(SessionBuilder(ClaudeCode.name, source.limits), source)
+    log = _Log(SessionBuilder(ClaudeCode.name, source.limits), source, texts)
     groups: dict[str, list[_Message]] = {}
     for node in path:
         message = messages.get(node.line)
@@ -341,15 +352,17 @@ def _build(
         elif group := groups.pop(message.key, None):
             log.answer(group)
     log.close()
-    return log.builder
+    return log
 
 
 class _Log:
     """Grows a session line by line; a compaction is finished when its summary, or another message, has come."""
 
-    def __init__(self, builder: SessionBuilder, source: Source) -> None:
+    def __init__(self, builder: SessionBuilder, source: Source, texts: Texts | None) -> None:
         self.builder = builder
         self.notes = source.notes
+        self.texts = texts
+        self.groups: dict[int, list[int]] = {}  # lines of events that have more than one, where texts stay in the file
         self.index: dict[str, int] = {}  # event of each uuid
         self.results: dict[str, int] = {}  # event of each tool result
         self.pending: _Boundary | None = None
@@ -368,7 +381,7 @@ class _Log:
         if first.model == SYNTHETIC:
             self.notes.skip("line written by Claude Code itself (no model call)")
             return
-        parts = first.parts if len(group) == 1 else _joined(group)
+        parts = first.parts if len(group) == 1 else self._joined(group)
         self.notes.folded += len(group) - 1
         usage: ModelCall | None = None
         for message in group:
@@ -380,6 +393,26 @@ class _Log:
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
         for message in group:
             self.index[message.node.uuid] = response
+
+    def session(self, **values: Any) -> Session:
+        """The session (fields of `Session`), its texts in it or in the file."""
+        session = self.builder.session(**values)
+        if self.texts is None:
+            return session
+        return msgspec.structs.replace(session, events=cast(Any, Reread(self.texts, session.events, self.groups)))
+
+    def _joined(self, group: list[_Message]) -> tuple[Part, ...]:
+        if self.texts is None:
+            return _joined(message.parts for message in group)
+        lines = self.groups[len(self.builder.events)] = [message.node.line for message in group]
+        return tuple(map(outline, self.texts.parts(lines)))
+
+    def _whole(self, event: Event, index: int | None = None) -> Event:
+        """An event with its texts."""
+        if self.texts is None or event.line is None:
+            return event
+        lines = self.groups.get(index) if index is not None else None
+        return filled(event, self.texts.parts(lines or [event.line]))
 
     def boundary(self, boundary: _Boundary) -> None:
         self.close()
@@ -410,7 +443,7 @@ class _Log:
         boundary, self.pending = self.pending, None
         details = boundary.details if boundary else {}
         kept = view_of(self._preserved(boundary))
-        messages = (_summary_event(summary),) if summary else ()
+        messages = (self._whole(_summary_event(summary)),) if summary else ()
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
         self.builder.compaction(
@@ -479,7 +512,8 @@ class _Log:
             start = segment.start
             for index in places[bisect_left(places, start) : bisect_left(places, segment.stop)]:
                 segments.append(Span(start, index))
-                segments.append(Rewritten(index, _cleared(self.builder.events[index], cleared), "cleared"))
+                whole = self._whole(self.builder.events[index], index)
+                segments.append(Rewritten(index, _cleared(whole, cleared), "cleared"))
                 start = index + 1
             segments.append(Span(start, segment.stop))
         return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
@@ -490,9 +524,15 @@ def _tokens_after(details: dict[str, Any]) -> int | None:
     return None if before is None or saved is None else max(before - saved, 0)
 
 
-def _joined(group: Sequence[_Message]) -> tuple[Part, ...]:
+def _parts_of_lines(lines: list[Any]) -> tuple[Part, ...]:
+    """The parts of one message again, from its parsed lines."""
+    found = [_parts(line["message"].get("content")) for line in lines]
+    return found[0] if len(found) == 1 else _joined(found)
+
+
+def _joined(group: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
     """The parts of several lines of one message; a copied line adds nothing."""
-    parts = {msgspec.msgpack.encode(part): part for message in group for part in message.parts}
+    parts = {msgspec.msgpack.encode(part): part for each in group for part in each}
     return tuple(parts.values())
 
 
@@ -519,10 +559,12 @@ def _summary_event(message: _Message) -> Event:
 
 def _is_summary(message: _Message) -> bool:
     """A summary by its own mark, or by the wording of versions that had no mark; a quoted wording does not count."""
-    if message.summary:
-        return True
-    first = message.parts[0] if message.parts else None
-    return message.role is Role.USER and isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
+    return message.summary or message.worded
+
+
+def _is_worded(parts: Sequence[Part]) -> bool:
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
 
 
 def _is_automatic(parts: Sequence[Part]) -> bool:
@@ -605,8 +647,8 @@ def _result(block: dict[str, Any]) -> tuple[Part, ...]:
     return (result, *(part for part in inner if not isinstance(part, TextPart)))
 
 
-def _count_parts(message: _Message, counter: FactCounter) -> None:
-    for part in message.parts:
+def _count_parts(parts: Sequence[Part], counter: FactCounter) -> None:
+    for part in parts:
         if isinstance(part, ToolCallPart):
             counter.tool_call(part.id or _MISSING_ID)
         elif isinstance(part, ToolResultPart):

@@ -77,6 +77,7 @@ class Source:
         self.limits = limits
         self.notes = ImportNotes()
         self.progress: Progress | None = None
+        self.reread = False  # may a reader leave texts in the file, to be read again
         self._data = data
         self._path = path
         self._temporary: list[Path] = []
@@ -121,6 +122,11 @@ class Source:
         """Remove the temporary files."""
         while self._temporary:
             self._temporary.pop().unlink(missing_ok=True)
+
+    @property
+    def file(self) -> Path | None:
+        """The opened file itself, which stays when this is closed; None for bytes, streams and what was unpacked."""
+        return None if self._path is None or self._path in self._temporary else self._path
 
     @property
     def size(self) -> int:

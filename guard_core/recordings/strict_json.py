@@ -75,6 +75,12 @@ def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = 
     return Decoded(_without_negative_zero(value) if negative_zero else value, mended, more)
 
 
+def decode_again(raw: bytes) -> Any:
+    """The value of bytes that `decode` took before, without checking them again. Raises msgspec.DecodeError."""
+    value = _DECODER.decode(_mend_escapes(raw)[0])
+    return _without_negative_zero(value) if b"-0" in raw else value
+
+
 def _mend_escapes(raw: bytes) -> tuple[bytes, list[Mended], int]:
     """NUL escapes as U+2400, escapes of lone surrogates as U+FFFD; offsets stay as they were."""
     mended: list[Mended] = []
