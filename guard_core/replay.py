@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class Job:
     def _words(self, user_event: int) -> str | None:
         if self.request is not None or self.session is None or user_event < 0:
             return self.request
+        if self.session.usage_ratio is not None:
+            return ""
         parts = self.session.events[user_event].parts
         return next((text for part in parts if (text := getattr(part, "text", ""))), "")
 
@@ -160,7 +163,12 @@ def make_job(
 
 
 def request_bytes(ledger: Ledger, request: str | None = None) -> Ints:
-    """UTF-8 bytes of the user's request at every step: the words that began its turn, or `request` for all."""
+    """UTF-8 bytes of the user's request at every step: the words that began its turn, or `request` for all.
+
+    A simulated session has none, as in the original's simulator, so that it gives the same numbers everywhere.
+    """
+    if request is None and ledger.usage_ratio is not None:
+        request = ""
     if request is not None:
         return np.full(ledger.step_count, len(request.encode("utf-8", "surrogatepass")), dtype=np.int64)
     event = ledger.steps["user_event"]
@@ -309,11 +317,13 @@ def _last_heuristics(sent: Ints, contents: Ints) -> Ints:
 
 
 def _recorded_counts(run: Run, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:
-    """What the provider would have counted at steps where nothing is recorded."""
-    tokens = np.zeros(run.ledger.step_count, dtype=np.int64)
-    source = tokens.copy()
-    for step in np.flatnonzero(run.ledger.steps["prompt_tokens"] <= 0):
-        view, epoch = run.ledger.recorded_view(int(step))
-        counted = run.usage.one(int(step), view, int(columns["heuristic_sent"][step]), epoch)
-        tokens[step], source[step] = counted.tokens, counted.source
+    """What the provider counts for the requests that were sent, one recorded compaction after the other."""
+    ledger, size = run.ledger, run.ledger.step_count
+    tokens, source = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    edges = np.flatnonzero(np.diff(ledger.steps["epoch"])) + 1
+    for start, stop in pairwise([0, *edges.tolist(), size] if size else []):
+        epoch = int(ledger.steps["epoch"][start])
+        head, kept_from = (ledger.bases[epoch].view, ledger.bases[epoch].at) if epoch >= 0 else ((), 0)
+        counted = run.usage.run(start, stop, head, kept_from, columns["heuristic_sent"][start:stop])
+        tokens[start:stop], source[start:stop] = counted.tokens, counted.source
     return tokens, source

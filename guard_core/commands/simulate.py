@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
+from guard_core.recordings.native import write
+from guard_core.simulator.flow import play
 from guard_core.simulator.running import ScenarioResult, run_scenario
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
 from guard_core.summaries.base import Summarizer
@@ -30,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
     parser.add_argument("--summary", default=None, help="fixed:BYTES, share:LEVEL or mechanical; default 120 bytes")
     parser.add_argument("--fail-on", default="", help=f"exit with 1 on any of {', '.join(FAILURES)} (comma separated)")
+    parser.add_argument("--export", type=Path, default=None, metavar="FOLDER", help="also write the sessions there")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -47,11 +51,25 @@ def _run(args: argparse.Namespace) -> int:
     policies = _policies(args)
     summarizer = _summarizer(args.summary)
     rows = [(label, _result(scenario, policy, summarizer)) for scenario in scenarios for label, policy in policies]
+    if args.export is not None:
+        _export(scenarios, args.export)
     if args.json:
         cli.print_json([_plain(label, result) for label, result in rows])
     else:
         print(_text(rows))
     return 1 if any(_fails(result, wanted) for _, result in rows) else 0
+
+
+def _export(scenarios: list[Scenario], folder: Path) -> None:
+    """Write every simulation as a session that can be opened like a recording."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for scenario in scenarios:
+            for number, simulation in enumerate(scenario.simulations, 1):
+                name = scenario.name if len(scenario.simulations) == 1 else f"{scenario.name}_{number}"
+                (folder / f"{name}.jsonl").write_bytes(write(play(simulation, title=name).session))
+    except OSError as error:
+        raise SettingError(f"{folder}: {error.strerror or 'cannot be written'}") from error
 
 
 def _result(scenario: Scenario, policy: Policy, summarizer: Summarizer | None) -> ScenarioResult:

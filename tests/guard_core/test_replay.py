@@ -26,12 +26,12 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "f8e1c39d37c1d751d6315170e27f9bc99334d9cd5440de79aae9393bb6e12a27",
+    ): "20a8b09639423abfb912bf9d611a992bd126557a857d8ccd3512c5d88ed46275",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "a7ea15ef68caa51cd2aa3848624425fb4d70c7a1b21a9b3ae8732e89cd1ba51f",
+    ): "35f8b07f3d6a345072ea97524465b1b52ed5411da6c6c1968fbc56414d502e59",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
@@ -41,12 +41,12 @@ GOLDEN = {
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "2ab8cd1df2aaa2f463d9cfc7abde10a05e9a829feb98196a898bf072da41235e",
+    ): "ac75c2855a27b7895e8b3f3a46cbd65273868296e65bfef68cf2f8e19687c51d",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "b7a6f1d719eee428bff45a53b246b927eeac23c7114c2d93f284eb0c6ddd1fa7",
+    ): "3751be02563ca93067a147f8c559bd8eafc4b25b9d9ba5bddacdfa965a141382",
     ("Brutal_8k_SequentialToolChain", "none", None): "3bcd853f2593e9dbc26d19718c5697b6a114077c55b64d03ef80e97ee6a2bd61",
 }
 

@@ -66,6 +66,7 @@ class Settings:
         return limits(window, self.rule, self.output_share, self.words_per_token)
 
 
+LARGEST_NUMBER, LARGEST_FACTOR = 10**12, 10**6  # products with any heuristic stay exact in a double and in 64 bits
 MENDS = tuple(field.name for field in fields(Settings) if field.name.startswith("mend_"))
 NAMES = tuple(field.name for field in fields(Settings))
 
@@ -121,7 +122,7 @@ def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float
         number = kind(str(value).strip().replace("_", ""))
     except (ValueError, OverflowError):
         number = None
-    if number is None or not 0 <= number < 10**15:  # also refuses nan
+    if number is None or not 0 <= number <= (LARGEST_NUMBER if kind is int else LARGEST_FACTOR):  # also refuses nan
         what = "a whole number" if kind is int else "a number"
         raise SettingError(f"{name} is {what} from 0, not {str(value)[:40]!r}")
     return number
