@@ -1,13 +1,13 @@
 """guard_core: why an LLM agent's context was compacted, what was lost, and what another setting would have done.
 
-    recording = read("session.jsonl")                       # a file → sessions and facts
-    session = recording.sessions[0]                         # an immutable log of events and model calls
-    ledger = Ledger.of(session)                             # what everything costs, in columns
-    usage = usage_for(ledger, None)                         # what the provider counts, recorded or modelled
-    policy = get_policy("contextguard", profile="current", cap=3)
-    trace = replay(ledger, policy, window=200_000, usage=usage)
-    policy.explain(trace, step=12)                          # the decision of a step as arithmetic
-    sweep(ledger, {"buffer": [10_000, 20_000]}, window=200_000, usage=usage)
+recording = read("session.jsonl")                       # a file → sessions and facts
+session = recording.sessions[0]                         # an immutable log of events and model calls
+ledger = Ledger.of(session)                             # what everything costs, in columns
+usage = usage_for(ledger, None)                         # what the provider counts, recorded or modelled
+policy = get_policy("contextguard", profile="current", cap=3)
+trace = replay(ledger, policy, window=200_000, usage=usage)
+policy.explain(trace, step=12)                          # the decision of a step as arithmetic
+sweep(ledger, {"buffer": [10_000, 20_000]}, window=200_000, usage=usage)
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "20a8b09639423abfb912bf9d611a992bd126557a857d8ccd3512c5d88ed46275",
+    ): "74bfd56aee8ba529e16171369f5f33f011665755f89ce9bef7fcaa1d9645be88",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "35f8b07f3d6a345072ea97524465b1b52ed5411da6c6c1968fbc56414d502e59",
+    ): "6bc73b40c90af790d6bacb2272261c53854649295774b4dd0a97e024119c6f1b",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
@@ -41,12 +41,12 @@ GOLDEN = {
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "ac75c2855a27b7895e8b3f3a46cbd65273868296e65bfef68cf2f8e19687c51d",
+    ): "fb8f591d64fcf9bdff402c9c6be70cc444d7b24588c36d40f734ac01e043e413",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "3751be02563ca93067a147f8c559bd8eafc4b25b9d9ba5bddacdfa965a141382",
+    ): "ed642b758911a4bb94f8b903168e445c03b25d931ee3a18f2623c927205dd663",
     ("Brutal_8k_SequentialToolChain", "none", None): "3bcd853f2593e9dbc26d19718c5697b6a114077c55b64d03ef80e97ee6a2bd61",
 }
 

@@ -34,6 +34,7 @@ class _Work:
     memory: Memory
     passes: tuple[Pass, ...] = ()
     held: int = 0
+    cut: tuple[int, int, int] | None = None
 
     @property
     def fired(self) -> bool:
@@ -99,6 +100,7 @@ class SlidingWindow(Guard):
             tokens_after=sent,
             previous_summary_bytes=before.summary_bytes,
             **self.carried(check, memory),
+            cut=work.cut,
             notes=notes,
         )
 
@@ -116,8 +118,10 @@ class SlidingWindow(Guard):
 
     def _pass(self, check: Check, costs: Costs, work: _Work, keep: int) -> _Work:
         contents = Contents(work.view, costs)
-        split = self._split(check, contents, keep)
-        if split <= 0:
+        raw = len(contents) - keep
+        safe = safe_split(len(contents), contents.flags, raw)
+        split = self._aligned(check, contents, safe) if self.settings.mend_pairs else safe
+        if split <= 0:  # the original panics where fewer than `keep` contents exist; here nothing is done
             return _held(work, NOTHING_TO_COMPACT)
         old, recent = contents.slice(0, split), contents.slice(split, len(contents))
         old_tokens = costs.contents(old)
@@ -126,7 +130,7 @@ class SlidingWindow(Guard):
             summary, how = self.summarise(check, request, on_error=self.settings.mend_failure)
         except SummaryFailed:
             calls = msgspec.structs.replace(work.memory, calls=work.memory.calls + 1)
-            return _held(_Work(work.view, calls, work.passes), SUMMARISER_FAILED)
+            return _held(_Work(work.view, calls, work.passes, cut=work.cut), SUMMARISER_FAILED)
         memory = self._remember(check, work.memory, summary.bytes, summary.text, old_tokens, recent)
         if self.settings.mend_stacking:
             recent = tuple(item for item in recent if isinstance(item, Span))
@@ -145,17 +149,13 @@ class SlidingWindow(Guard):
             empty=how == "empty",
             summariser_view=old,
         )
-        return _Work(view, memory, (*work.passes, done))
+        cut = work.cut or (raw, safe, split)  # of the first pass, whose contents are the log
+        return _Work(view, memory, (*work.passes, done), cut=cut)
 
     @property
     def continued(self) -> bool:
         """`tail` knows no continuation."""
         return self.settings.profile != "tail"
-
-    def _split(self, check: Check, contents: Contents, keep: int) -> int:
-        """How many contents are old. The original panics where fewer than `keep` exist; here nothing is done."""
-        split = safe_split(len(contents), contents.flags, len(contents) - keep)
-        return self._aligned(check, contents, split) if self.settings.mend_pairs else split
 
     def _aligned(self, check: Check, contents: Contents, split: int) -> int:
         """Back to where no call is parted from its result, also not from one that is still to come."""
@@ -223,7 +223,7 @@ class SlidingWindow(Guard):
 
 
 def _held(work: _Work, reason: int) -> _Work:
-    return _Work(work.view, work.memory, work.passes, reason)
+    return _Work(work.view, work.memory, work.passes, reason, work.cut)
 
 
 def _undecided(size: int) -> dict[str, NDArray[Any]]:

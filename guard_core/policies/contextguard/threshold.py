@@ -268,5 +268,6 @@ def _record(
         tokens_after=turned.tokens,
         previous_summary_bytes=before.summary_bytes,
         **carried,
+        cut=(check.at, turned.memory.watermark, turned.memory.watermark),
         notes=notes,
     )

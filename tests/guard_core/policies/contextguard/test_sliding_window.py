@@ -78,6 +78,7 @@ def test_a_chain_walks_the_split_far_back():
     first = trace.compactions[0]
     assert first.passes[0].summariser_contents == 2  # up to the question that began the chain
     assert trace.columns["contents_sent"][first.step] > 5
+    assert first.cut[0] > first.cut[1] == first.cut[2] == 2
 
 
 def test_with_too_little_to_compact_it_says_so():
