@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
             name="GalleryRun",
             fields=[
                 ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ("choice", models.CharField(max_length=300)),
+                ("choice", models.CharField(max_length=2000)),
                 ("engine", models.CharField(max_length=60)),
                 (
                     "state",

@@ -18,7 +18,7 @@ class GalleryRun(models.Model):
         CANCELLED = "cancelled"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    choice = models.CharField(max_length=300)  # "policy/profile policy/profile …", in the registry's order
+    choice = models.CharField(max_length=2_000)  # "policy/profile policy/profile …", in the registry's order
     engine = models.CharField(max_length=60)  # version and scenarios that the result belongs to
     state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
     done = models.IntegerField(default=0)  # scenarios played

@@ -18,7 +18,7 @@ from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
 from inspector.forms.scenario import LIMITS, START, ScenarioForm, from_scenario
 from inspector.htmx import render_part
-from inspector.models import Import
+from inspector.models import Import, Session
 from inspector.models.gallery import GalleryRun
 from inspector.playing import Guard, Row, all_profiles, guards, make_policy, play_trace
 from inspector.presenters import gallery as presenter
@@ -248,11 +248,18 @@ def _settled(job: Import) -> Import:
 
 
 def _address(job: Import, guard: str) -> str:
-    session = session_of(job)
+    session = session_of(job) or _first_of(job)
     if session is None:
         return job.get_absolute_url()
     query = presenter.sessions_query(guard)
     return session.get_absolute_url() + (f"?{query}" if query else "")
+
+
+def _first_of(job: Import) -> Session | None:
+    """The first of several sessions: a scenario of independent parts has one for each."""
+    if job.state != Import.State.DONE:
+        return None
+    return Session.objects.filter(recording=job.recording_id, deleted=None).order_by("ordinal").first()
 
 
 def _sentence(error: Exception) -> str:

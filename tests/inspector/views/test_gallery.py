@@ -115,6 +115,15 @@ def test_a_row_opens_as_a_session_under_its_own_policy(client, folders):
     assert (made.title, made.window, made.calls) == ("Stress_8k_ToolBurst", 8_000, 5)
 
 
+def test_a_scenario_of_two_parts_opens_its_first(client, folders):
+    row = {"scenario": "Stress_200k_LateUsageMetadata contextguard/current"}
+    client.post("/gallery/open", row)
+    run_import(str(Import.objects.get().pk))
+    first = Session.objects.get(ordinal=0)
+    assert client.post("/gallery/open", row)["Location"].startswith(first.get_absolute_url())
+    assert first.title == "Stress_200k_LateUsageMetadata, part 1"
+
+
 def test_its_session_replays_as_the_gallery_plays_it(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
     made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
