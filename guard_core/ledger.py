@@ -5,6 +5,7 @@ All columns are int64. Counted once per session; the text is not needed again fo
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -181,12 +182,19 @@ class Ledger:
     @classmethod
     def of(cls, session: Session) -> Ledger:
         """Count a session once."""
+        counter = EventCounter()
+        for event in session.events:
+            counter.add(event)
+        return cls.counted(session, counter)
+
+    @classmethod
+    def counted(cls, session: Session, counter: EventCounter) -> Ledger:
+        """The ledger of a session whose events were counted one by one; they are not looked at again."""
         system_text, system_inline, system_metadata = parts_costs(session.system or ())
-        events = _columns([event_columns(event) for event in session.events], EVENT_COLUMNS)
-        events["flags"] |= np.where(inside_pairs(session.events), IN_PAIR, 0)
+        events = counter.columns()
         return cls(
             events=events,
-            steps=_step_columns(session),
+            steps=_step_columns(session, np.flatnonzero(events["flags"] & STARTS_TURN)),
             bases=tuple(_base(item) for item in session.compactions),
             system_tokens=system_text + system_inline,
             system_metadata_tokens=system_metadata,
@@ -220,23 +228,45 @@ def prefix_sums(column: Ints) -> Ints:
     return sums
 
 
-def inside_pairs(events: tuple[Event, ...]) -> NDArray[np.bool_]:
-    """For every event: is there a tool call before it whose result stands at it or after it.
+class EventCounter:
+    """Counts events one after the other, in order, so that nobody needs to hold all of them."""
 
-    Results are matched by id; where ids are missing, to the oldest open call of the same name, else to the oldest.
-    """
-    depth = np.zeros(len(events) + 1, dtype=np.int64)
-    open_calls: dict[tuple[str, str], list[int]] = {}
-    for index, event in enumerate(events):
+    def __init__(self) -> None:
+        self.count = 0
+        self._values = array("q")
+        self._open_calls: dict[tuple[str, str], list[int]] = {}
+        self._pairs = array("q")  # begin and end of each pair of a call and its result
+
+    def add(self, event: Event) -> None:
+        """Count one event."""
+        self._values.extend(event_columns(event).values())
         for part in event.parts:
             if isinstance(part, ToolCallPart):
-                open_calls.setdefault(("id", part.id) if part.id else ("name", part.name), []).append(index)
+                key = ("id", part.id) if part.id else ("name", part.name)
+                self._open_calls.setdefault(key, []).append(self.count)
             elif isinstance(part, ToolResultPart):
-                start = _take_call(open_calls, part)
+                start = _take_call(self._open_calls, part)
                 if start is not None:
-                    depth[start + 1] += 1
-                    depth[index + 1] -= 1
-    return np.asarray(np.cumsum(depth[:-1]) > 0)
+                    self._pairs.extend((start, self.count))
+        self.count += 1
+
+    def columns(self) -> dict[str, Ints]:
+        """The columns of EVENT_COLUMNS."""
+        table = np.array(self._values, dtype=np.int64).reshape(self.count, len(EVENT_COLUMNS))
+        columns = {name: table[:, place].copy() for place, name in enumerate(EVENT_COLUMNS)}
+        columns["flags"] |= np.where(self._inside_pairs(), IN_PAIR, 0)
+        return columns
+
+    def _inside_pairs(self) -> NDArray[np.bool_]:
+        """For every event: is there a tool call before it whose result stands at it or after it.
+
+        Results are matched by id; where ids are missing, to the oldest open call of the same name, else to the oldest.
+        """
+        pairs = np.array(self._pairs, dtype=np.int64).reshape(-1, 2)
+        depth = np.zeros(self.count + 1, dtype=np.int64)
+        np.add.at(depth, pairs[:, 0] + 1, 1)
+        np.add.at(depth, pairs[:, 1] + 1, -1)
+        return np.asarray(np.cumsum(depth[:-1]) > 0)
 
 
 def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:
@@ -247,7 +277,7 @@ def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultP
 
 
 def event_columns(event: Event) -> dict[str, int]:
-    """The cost of one event in every column of EVENT_COLUMNS."""
+    """The cost of one event in every column of EVENT_COLUMNS, in their order."""
     text_tokens, inline_tokens, metadata_tokens = event_costs(event)
     texts = [part_text(part) for part in event.parts]
     sizes = [utf8_bytes(text) for text in texts]
@@ -311,10 +341,6 @@ def _summary_columns(event: Event) -> dict[str, int]:
     return {"request_bytes": request, "fallback_bytes": fallback, "transcript_bytes": transcript}
 
 
-def _columns(rows: list[dict[str, int]], names: tuple[str, ...]) -> dict[str, Ints]:
-    return {name: np.array([row[name] for row in rows], dtype=np.int64) for name in names}
-
-
 def _base(compaction: RecordedCompaction) -> Base:
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
@@ -322,12 +348,12 @@ def _base(compaction: RecordedCompaction) -> Base:
     return Base(compaction.at, compaction.base, costs, compaction.kind, *figures)
 
 
-def _step_columns(session: Session) -> dict[str, Ints]:
-    starts = [index for index, event in enumerate(session.events) if event.starts_turn()]
+def _step_columns(session: Session, starts: Ints) -> dict[str, Ints]:
+    """`starts`: the events that begin a user turn."""
     boundaries = [compaction.at for compaction in session.compactions]
     at = np.array([call.at for call in session.calls], dtype=np.int64)
-    turn = np.searchsorted(np.array(starts, dtype=np.int64), at, side="left") - 1
-    padded = np.array([-1, *starts], dtype=np.int64)
+    turn = np.searchsorted(starts, at, side="left") - 1
+    padded = np.concatenate([np.array([-1], dtype=np.int64), starts])
 
     def column(name: str) -> Ints:
         values = [getattr(call, name) for call in session.calls]
