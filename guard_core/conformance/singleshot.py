@@ -24,13 +24,12 @@ from guard_core.ledger import (
 from guard_core.policies import Policy, get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.summaries.wrapper import wrapped_bytes
 from guard_core.trace import Pass, Trace
 
 _KINDS = {"t": HAS_TEXT, "c": HAS_CALL, "r": HAS_RESULT, "i": HAS_MEDIA}
 _ROLES = {"user": USER, "model": MODEL}
 _POLICIES = {"threshold": "contextguard", "sliding_window": "contextguard-sliding"}
-# Bytes around the summary in the investigation loop of `early` and `current`: it wraps as `current` does.
-_INVESTIGATION_WRAPPER = 83
 
 
 def check(data: bytes) -> Iterator[Verdict]:
@@ -62,7 +61,7 @@ def _check_row(
     size = usual.get((row.table, row.strategy), row.summary_bytes)
     tail = "recent_ratio" in file.profiles[row.profile]
     if row.table == "investigation" and not tail:
-        got = _investigation(row, ledger, _threshold(file, row), size)
+        got = _investigation(row, ledger, _policy(file, row, tail=False), size)
     else:
         got = _figures(file, row, ledger, size, tail=tail)
     recorded = {name: getattr(row, name) for name in got if getattr(row, name) is not None}
@@ -111,10 +110,6 @@ def _policy(file: SingleshotFile, row: Row, *, tail: bool) -> Policy:
     passes = row.max_attempts or constants.get("max_attempts")
     ratio = constants["recent_ratio"]
     return get_policy(_POLICIES[row.strategy], profile="tail", max_passes=passes, recent_ratio=ratio, **changes)
-
-
-def _threshold(file: SingleshotFile, row: Row) -> int:
-    return int(_policy(file, row, tail=False).settings.limits(row.window).threshold)
 
 
 def _figures(file: SingleshotFile, row: Row, ledger: Ledger, size: int, *, tail: bool) -> dict[str, Any]:
@@ -169,12 +164,13 @@ def _pass_rows(
     return rows
 
 
-def _investigation(row: Row, ledger: Ledger, threshold: int, size: int) -> dict[str, Any]:
+def _investigation(row: Row, ledger: Ledger, policy: Policy, size: int) -> dict[str, Any]:
     """The source's investigation loop: while raw tokens are over the threshold, the summary replaces everything."""
-    before = int(ledger.prefix("text_tokens")[-1])
+    before, threshold = int(ledger.prefix("text_tokens")[-1]), policy.settings.limits(row.window).threshold
+    wrapped = wrapped_bytes(size, policy.settings.marker_dash) // 4
     contents, tokens, attempts = ledger.event_count, before, 0
     while tokens >= threshold and attempts < (row.max_attempts or 1):
-        contents, tokens, attempts = 1, (size + _INVESTIGATION_WRAPPER) // 4, attempts + 1
+        contents, tokens, attempts = 1, wrapped, attempts + 1
     return {
         "contents_before": ledger.event_count,
         "contents_after": contents,
