@@ -71,6 +71,12 @@ def run_slice(name: str) -> None:
     prepare(name)
 
 
+def index_everything() -> None:
+    """Index whatever is pending, now and here: for commands."""
+    while (session := pending().first()) and _tried(session):
+        pass
+
+
 def _tried(session: Session) -> bool:
     """One session that cannot be read must not keep all others out of the index."""
     try:

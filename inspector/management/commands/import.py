@@ -1,0 +1,159 @@
+"""`manage.py import PATH...`: read files and whole folders, one line each; a bad one does not stop the others."""
+# ruff: noqa: N999 - the name is the command's
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from guard_core.errors import GuardError, UnknownFormat
+from guard_core.recordings import detect
+from guard_core.recordings.source import Source
+from inspector.models import Import
+from inspector.presenters.numbers import counted
+from inspector.services import search
+from inspector.services.importing import run_import, submit
+from inspector.services.uploads import receive
+from inspector.worker import Heartbeat
+
+CHUNK = 1 << 20  # bytes
+PATIENCE = 3600.0  # seconds for a file that another worker took
+LOOK_EVERY = 0.3  # seconds between two looks at the progress, on a terminal
+
+
+class Given(NamedTuple):
+    path: Path
+    named: bool  # on the command line, not found in a folder
+
+
+class Command(BaseCommand):
+    help = "Import session files, or all of a folder. Exit code 1 when a file was refused, 2 when there was none."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder with everything in it"
+        )
+        parser.add_argument(
+            "--lenient", action="store_true", help="leave damaged lines out instead of refusing the file"
+        )
+        parser.add_argument("--window", type=int, help="context window in tokens, where it is known better")
+        parser.add_argument("--no-index", action="store_true", help="leave the text index to the worker")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["window"] is not None and options["window"] < 1:
+            raise CommandError("--window is a number of tokens, 1 or more.", returncode=2)
+        call_command("migrate", interactive=False, verbosity=0)  # as the server does, which may never have run here
+        told: Counter[str] = Counter()
+        for given in files(options["paths"]):
+            told[self._one(given, options)] += 1
+        if not told:
+            raise CommandError("There is no file at these places.", returncode=2)
+        if not options["no_index"] and told["imported"]:
+            search.index_everything()
+        self.stdout.write(", ".join(f"{number:,} {word}" for word, number in sorted(told.items())))
+        if told["refused"]:
+            raise CommandError(f"{counted(told['refused'], 'file')} refused.", returncode=1)
+
+    def _one(self, given: Given, options: dict[str, Any]) -> str:
+        """Import one file and say so in a line; what became of it."""
+        try:
+            if not given.named and not is_session(given.path):
+                return self._say(given, "skipped", "no format that is read")
+            job, is_new = self._read(given.path, options)
+        except (GuardError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            return self._say(given, "refused", str(reason))
+        if not is_new:
+            return self._say(given, "known", "is here already")
+        if job.state == Import.State.DONE and job.recording is not None:
+            sessions = job.recording.sessions.count()
+            return self._say(given, "imported", f"{job.recording.format}, {counted(sessions, 'session')}")
+        place = f"line {job.line}: " if job.line else ""
+        return self._say(given, "refused", place + (job.message or job.state))
+
+    def _read(self, path: Path, options: dict[str, Any]) -> tuple[Import, bool]:
+        with path.open("rb") as file:
+            received = receive(iter(lambda: file.read(CHUNK), b""), path.name)
+        job = submit(received, strict=not options["lenient"], window=options["window"])
+        if job.ended:
+            return job, False
+        with Heartbeat(str(job.pk)), Progress(self, path, job):
+            run_import(str(job.pk))
+            return ended(job), True
+
+    def _say(self, given: Given, word: str, reason: str) -> str:
+        clear = "\r\x1b[K" if sys.stdout.isatty() else ""
+        self.stdout.write(f"{clear}{word:>8}  {given.path}  {reason}")
+        return word
+
+
+def ended(job: Import) -> Import:
+    """The import when it has ended: at once, unless the worker of a running server was faster to take it."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        job = Import.objects.select_related("recording").get(pk=job.pk)
+        if job.ended or time.monotonic() > end:
+            return job
+        time.sleep(LOOK_EVERY)
+
+
+class Progress:
+    """A line that counts while a file is read, on a terminal only."""
+
+    def __init__(self, command: BaseCommand, path: Path, job: Import) -> None:
+        self.command, self.path, self.job = command, path, job
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._count, daemon=True)
+
+    def __enter__(self) -> None:
+        if sys.stdout.isatty():
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _count(self) -> None:
+        while not self._over.wait(LOOK_EVERY):
+            self.job.refresh_from_db(fields=["phase", "done", "total"])
+            self.command.stdout.write(f"\r\x1b[K{self.job.phase:>8}  {self.path}  {self.job.percent} %", ending="")
+            self.command.stdout.flush()
+        connection.close()
+
+
+def files(paths: list[Path]) -> Iterator[Given]:
+    """The files named, and those in the folders named, in a steady order. Links in folders are not followed."""
+    for path in paths:
+        if not path.is_dir():
+            yield Given(path, True)
+            continue
+        for folder, folders, names in os.walk(path):
+            folders.sort()
+            for name in sorted(names):
+                found = Path(folder, name)
+                if found.is_file() and not found.is_symlink() and found.stat().st_size:
+                    yield Given(found, False)
+
+
+def is_session(path: Path) -> bool:
+    """Is a file of a folder meant to be read at all: damaged ones are, pictures and notes are not."""
+    try:
+        with Source.open(path) as source:
+            detect(source)
+    except UnknownFormat:
+        return False
+    except GuardError:
+        return True
+    return True

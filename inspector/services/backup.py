@@ -1,0 +1,137 @@
+"""A backup in one file, taken while the server runs: the database as it was at one moment, and its recordings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from guard_core import __version__
+from inspector.models import Recording
+
+ATTEMPTS = 3  # a recording that is deleted while the backup runs begins it anew
+NO_PG_DUMP = "pg_dump is not installed here; it comes with PostgreSQL's client programs (Debian: postgresql-client)."
+
+
+class BackupFailed(Exception):
+    """The text is one sentence for a person; nothing was left at the target."""
+
+
+def backup(target: Path) -> dict[str, Any]:
+    """Write the backup; what is in it. It appears under its name only when it is complete. Raises BackupFailed."""
+    if target.exists():
+        raise BackupFailed(f"{target} is there already; choose another name.")
+    unfinished = target.with_name(target.name + ".part")
+    try:
+        for attempt in range(ATTEMPTS):
+            try:
+                contents = _write(unfinished)
+                break
+            except FileNotFoundError:
+                unfinished.unlink(missing_ok=True)
+                if attempt == ATTEMPTS - 1:
+                    raise
+        os.replace(unfinished, target)
+    except OSError as error:
+        raise BackupFailed(f"The backup cannot be written: {error.strerror}: {error.filename}.") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return contents
+
+
+def _write(path: Path) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as name:
+        folder = Path(name)
+        with _snapshot(folder) as (dump, recordings), path.open("xb") as file:
+            os.chmod(path, 0o600)
+            with tarfile.open(fileobj=file, mode="w") as archive:
+                archive.add(dump, dump.name)
+                sizes = [_add_recording(archive, sha256) for sha256 in recordings]
+                contents = {
+                    "version": __version__,
+                    "recordings": len(sizes),
+                    "bytes": sum(sizes),
+                    "database": dump.name,
+                }
+                _add_text(archive, folder / "backup.json", json.dumps(contents, indent=1))
+            file.flush()
+            os.fsync(file.fileno())
+    return contents
+
+
+def _add_recording(archive: tarfile.TarFile, sha256: str) -> int:
+    place = f"{sha256[:2]}/{sha256}"
+    stored = Path(settings.RECORDINGS_DIR) / place
+    archive.add(stored, f"recordings/{place}")
+    return stored.stat().st_size
+
+
+def _add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
+    path.write_text(text)
+    archive.add(path, path.name)
+
+
+@contextmanager
+def _snapshot(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The database as one file, and the recordings that it names."""
+    if connection.vendor == "postgresql":
+        with _postgres(folder) as found:
+            yield found
+    else:
+        yield _sqlite(folder)
+
+
+def _sqlite(folder: Path) -> tuple[Path, list[str]]:
+    """SQLite's own backup, over a connection of its own: it neither waits for a writer nor makes one wait."""
+    path = folder / "inspector.sqlite3"
+    source = sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
+    copy = sqlite3.connect(path)
+    try:
+        source.backup(copy)
+        if copy.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+            raise BackupFailed(
+                "The copy of the database is damaged; is the database itself? See PRAGMA integrity_check."
+            )
+        rows = copy.execute(f"SELECT sha256 FROM {Recording._meta.db_table} ORDER BY sha256").fetchall()
+    finally:
+        source.close()
+        copy.close()
+    return path, [sha256 for (sha256,) in rows]
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """pg_dump and the list of recordings, in the same snapshot."""
+    program = shutil.which("pg_dump")
+    if program is None:
+        raise BackupFailed(NO_PG_DUMP)
+    path = folder / "inspector.dump"
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute("SELECT pg_export_snapshot()")
+            snapshot = cursor.fetchone()[0]
+        recordings = list(Recording.objects.order_by("sha256").values_list("sha256", flat=True))
+        command = [program, "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={path}"]
+        done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BackupFailed(f"pg_dump failed: {' '.join(done.stderr.split())[:500]}")
+    yield path, recordings
+
+
+def _access() -> dict[str, str]:
+    """How pg_dump finds the database; the password does not stand on a command line."""
+    names = {"NAME": "PGDATABASE", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "HOST": "PGHOST", "PORT": "PGPORT"}
+    given = {names[key]: str(value) for key, value in connection.settings_dict.items() if key in names and value}
+    return {**os.environ, **given}

@@ -1,0 +1,67 @@
+"""`manage.py import`: files and folders, one line each, an exit code that a script can use."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from inspector.models import Import, Session
+from inspector.services import search
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def inbox(folders, tmp_path, recording) -> Path:
+    """A folder as agents leave it: a session, a damaged one, a note, a folder in it."""
+    folder = tmp_path / "inbox"
+    (folder / "deeper").mkdir(parents=True)
+    (folder / "good.jsonl").write_bytes(recording)
+    lines = recording.splitlines(keepends=True)
+    (folder / "broken.jsonl").write_bytes(b"".join([*lines[:2], b'{"not": "closed"\n', *lines[3:]]))
+    (folder / "note.txt").write_text("remember the milk")
+    (folder / "deeper" / "same.jsonl").write_bytes(recording)
+    return folder
+
+
+def run(*arguments: object) -> tuple[str, int]:
+    out = StringIO()
+    try:
+        call_command("import", *map(str, arguments), stdout=out)
+    except CommandError as error:
+        return out.getvalue(), error.returncode
+    return out.getvalue(), 0
+
+
+def test_one_bad_file_does_not_stop_the_others(inbox):
+    text, code = run(inbox)
+    assert code == 1
+    assert "1 imported, 1 known, 1 refused, 1 skipped" in text
+    assert Session.objects.count() == 1
+
+
+def test_a_refused_file_is_named_with_its_line(inbox):
+    text, _ = run(inbox / "broken.jsonl")
+    line = next(line for line in text.splitlines() if "refused" in line)
+    assert "broken.jsonl" in line
+    assert "line 3" in line
+
+
+def test_what_was_imported_is_searchable_at_once(inbox):
+    _, code = run(inbox / "good.jsonl")
+    assert code == 0
+    assert not search.pending().exists()
+
+
+def test_a_damaged_file_is_read_leniently_when_asked(inbox):
+    text, code = run("--lenient", inbox / "broken.jsonl")
+    assert (code, Import.objects.get().state) == (0, "done"), text
+
+
+def test_a_place_without_files_is_told_apart(folders, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty")[1] == 2
+    assert run(tmp_path / "absent.jsonl")[1] == 1

@@ -1,0 +1,127 @@
+"""From SQLite to PostgreSQL by the command, with every row and every digest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from guard_core.recordings import native
+from guard_core.simulator.samples import SAMPLES
+from tests.plugins.run import find_postgres
+
+pytestmark = pytest.mark.services
+ROOT = Path(__file__).resolve().parents[2]
+NAME = f"inspector_move_{uuid4().hex[:12]}"
+DIGESTS = """
+import django, hashlib; django.setup()
+from guard_core.packing import encode
+from inspector.analysis import analyse
+from inspector.convert import load_session
+from inspector.models import Session
+from inspector.presenters.whatif import Choice
+for row in Session.objects.order_by("pk"):
+    trace = analyse(row, Choice()).replayed
+    print(row.pk, row.recording.sha256, hashlib.sha256(encode(load_session(row))).hexdigest(), trace.digest())
+"""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[str]:
+    """The address of a PostgreSQL database of our own."""
+    import psycopg
+
+    server = os.environ.get("TEST_DATABASE_URL") or find_postgres()
+    if not server:
+        pytest.skip("no PostgreSQL answers on 127.0.0.1:5432")
+    base = server.rsplit("/", 1)[0]
+    with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
+        yield f"{base}/{NAME}"
+        admin.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
+
+
+@pytest.fixture
+def empty(target: str) -> str:
+    """The same, without anything in it."""
+    import psycopg
+
+    with psycopg.connect(target.rsplit("/", 1)[0] + "/postgres", autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
+        admin.execute(f"CREATE DATABASE {NAME}")
+    return target
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs Python in the checkout, with a data folder of its own and SQLite unless told otherwise."""
+
+    def runner(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        plain = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+        settings = {"DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "inspector.settings"}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, env=plain | settings | environment, capture_output=True, text=True
+        )
+
+    return runner
+
+
+@pytest.fixture
+def stored(run: Run, tmp_path: Path) -> str:
+    """Two samples imported on SQLite; the digests of what is stored and of its replay."""
+    for name in ("small-window", "unpersisted-loop"):
+        (tmp_path / f"{name}.jsonl").write_bytes(native.write(SAMPLES[name].build()))
+        assert run("manage.py", "import", str(tmp_path / f"{name}.jsonl")).returncode == 0
+    return run("-c", DIGESTS).stdout
+
+
+def test_every_digest_is_the_same_on_the_other_database(stored, run, empty):
+    moved = run("manage.py", "move_to_postgres", empty)
+    assert moved.returncode == 0, moved.stderr
+    assert len(stored.splitlines()) == 2
+    assert run("-c", DIGESTS, DATABASE_URL=empty).stdout == stored
+
+
+def test_the_moved_database_takes_new_sessions_and_finds_old_ones(stored, run, empty, tmp_path):
+    run("manage.py", "move_to_postgres", empty)
+    (tmp_path / "new.jsonl").write_bytes(native.write(SAMPLES["timing-gap"].build()))
+    added = run("manage.py", "import", str(tmp_path / "new.jsonl"), DATABASE_URL=empty)
+    assert added.returncode == 0, added.stderr
+    found = run("-c", SEARCH, DATABASE_URL=empty)
+    assert found.stdout.split() == ["3", "0"], found.stderr
+
+
+SEARCH = """
+import django; django.setup()
+from inspector.query_words import parse
+from inspector.services import search
+print(len(search.everywhere(parse("the"), None, 9, 1)), search.pending().count())
+"""
+
+
+def test_a_used_database_is_refused_and_left_alone(stored, run, empty):
+    run("manage.py", "move_to_postgres", empty)
+    again = run("manage.py", "move_to_postgres", empty)
+    assert again.returncode == 1
+    assert "already" in again.stderr
+    assert run("-c", DIGESTS, DATABASE_URL=empty).stdout == stored
+
+
+def test_a_copy_that_differs_is_not_kept(stored, run, empty):
+    differing = "import django; django.setup(); from inspector.services import moving as m; m.digest = lambda t, a: a"
+    failed = run("-c", f"{differing}\nm.move({empty!r}, print)")
+    assert "is not the same" in failed.stderr
+    assert run("-c", DIGESTS, DATABASE_URL=empty).stdout == ""
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "postgresql://nobody@127.0.0.1:1/none", "nonsense"])
+def test_a_wrong_address_is_a_sentence(run, url):
+    refused = run("manage.py", "move_to_postgres", url)
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
