@@ -7,8 +7,10 @@ distinct message. Columns and heads are cached per process by (id, revision); te
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -29,6 +31,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector.models import Event, Payload, Recording, Session, SessionData
 
+BATCH_BYTES = 2_000_000  # of compressed texts a statement
 BATCH = 500  # rows a statement; PostgreSQL takes 65,535 parameters, old SQLite 32,766
 ZSTD_LEVEL = 3  # 0.34 of the size at 200 MB/s (spec/stack.md 3d)
 CACHED_SESSIONS = 16  # a 50,000-step session holds about 10 MB of columns
@@ -65,6 +68,7 @@ def store_session(
 ) -> Session:
     """Store one session, whole or not at all. `counts` are further columns of the row."""
     with transaction.atomic():
+        texts = _stored(value)
         row = Session.objects.create(
             recording=recording,
             ordinal=ordinal,
@@ -83,9 +87,9 @@ def store_session(
             ledger=_pack(ledger.to_bytes()),
             head=_pack(encode(msgspec.structs.replace(value, events=()))),
             attribution=_pack(attribution.to_bytes()) if attribution else None,
-            lines=_pack(encode(_marks(value.events))),
+            lines=_pack(encode(texts.marks)),
         )
-        _insert_events(row, _store_payloads(value.events))
+        _insert_events(row, texts.keys)
     return row
 
 
@@ -102,6 +106,7 @@ def extend_session(
 ) -> Session:
     """The same session, longer: its first `kept` events stay, its name, tags and own window too."""
     with transaction.atomic():
+        texts = _stored(value)
         Event.objects.filter(session=row, seq__gte=kept).delete()
         columns = {
             "recording": recording,
@@ -117,9 +122,9 @@ def extend_session(
             ledger=_pack(ledger.to_bytes()),
             head=_pack(encode(msgspec.structs.replace(value, events=()))),
             attribution=_pack(attribution.to_bytes()) if attribution else None,
-            lines=_pack(encode(_marks(value.events))),
+            lines=_pack(encode(texts.marks)),
         )
-        _insert_events(row, _store_payloads(value.events), kept)
+        _insert_events(row, texts.keys, kept)
     row.refresh_from_db()
     return row
 
@@ -127,9 +132,10 @@ def extend_session(
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
     """How many events at the beginning of a stored session are the same as these."""
     stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
+    keys = events.keys if isinstance(events, StoredTexts) else (hashlib.sha256(_packed(e)).digest() for e in events)
     same = 0
-    for key, event in zip(stored.iterator(chunk_size=2_000), events, strict=False):
-        if bytes(key) != hashlib.sha256(_packed(event)).digest():
+    for known, key in zip(stored.iterator(chunk_size=2_000), keys, strict=False):
+        if bytes(known) != key:
             break
         same += 1
     return same
@@ -225,31 +231,76 @@ def _packed(event: CoreEvent) -> bytes:
     return encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
 
 
-def _store_payloads(events: Sequence[CoreEvent]) -> list[bytes]:
-    """Every text once; the keys in the order of the events."""
-    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    known: set[bytes] = set()
-    batch: list[tuple[bytes, bytes]] = []
-    keys: list[bytes] = []
+class StoredTexts(Sequence[CoreEvent]):
+    """The events of a session whose texts are in the database already: what is left to store of them.
+
+    It stands in the place of a session's events; only convert looks inside, and nobody can read an event from it.
+    """
+
+    def __init__(self, keys: list[bytes], marks: Marks) -> None:
+        self.keys, self.marks = keys, marks
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("the texts of this session are stored; load them from its row")
+
+
+def store_texts(events: Iterable[CoreEvent], each: Callable[[CoreEvent], object] = lambda event: None) -> StoredTexts:
+    """Store the texts of events, each text once, in many short transactions; `each` sees every event on its way.
+
+    Nothing shows them before `store_session` names them; what no session names is swept by `deleting.drop_texts`.
+    """
+    writer = _TextWriter()
+    lines, moments, source_ids = array("q"), array("d"), []
     for event in events:
+        each(event)
+        writer.add(event)
+        lines.append(-1 if event.line is None else event.line)
+        moments.append(math.nan if event.timestamp is None else event.timestamp)
+        source_ids.append(event.source_id)
+    writer.flush()
+    marks = Marks(np.array(lines, dtype="<i8").tobytes(), np.array(moments, dtype="<f8").tobytes(), tuple(source_ids))
+    return StoredTexts(writer.keys, marks)
+
+
+def _stored(value: CoreSession) -> StoredTexts:
+    found: Any = value.events
+    return found if isinstance(found, StoredTexts) else store_texts(found)
+
+
+class _TextWriter:
+    """Compresses texts and inserts them in batches; `keys` in the order of the events."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self._compress = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress
+        self._known: dict[bytes, bytes] = {}
+        self._batch: list[tuple[bytes, bytes]] = []
+        self._bytes = 0
+
+    def add(self, event: CoreEvent) -> None:
         packed = _packed(event)
         key = hashlib.sha256(packed).digest()
-        keys.append(key)
-        if key not in known:
-            known.add(key)
-            batch.append((key, compressor.compress(packed)))
-        if len(batch) >= BATCH:
-            _insert_payloads(batch)
-            batch = []
-    _insert_payloads(batch)
-    return keys
+        known = self._known.setdefault(key, key)
+        self.keys.append(known)
+        if known is key:
+            body = self._compress(packed)
+            self._batch.append((key, body))
+            self._bytes += len(body)
+        if len(self._batch) >= BATCH or self._bytes >= BATCH_BYTES:
+            self.flush()
 
-
-def _insert_payloads(batch: list[tuple[bytes, bytes]]) -> None:
-    """Texts that another session brought already are left as they are."""
-    table = connection.ops.quote_name(Payload._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} (sha256, body) VALUES (%s, %s) ON CONFLICT DO NOTHING", batch)
+    def flush(self) -> None:
+        """Texts that another session brought already are left as they are."""
+        if not self._batch:
+            return
+        table = connection.ops.quote_name(Payload._meta.db_table)
+        statement = f"INSERT INTO {table} (sha256, body) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.executemany(statement, self._batch)
+        self._batch, self._bytes = [], 0
 
 
 def _insert_events(row: Session, keys: list[bytes], start: int = 0) -> None:
@@ -260,12 +311,6 @@ def _insert_events(row: Session, keys: list[bytes], start: int = 0) -> None:
     with connection.cursor() as cursor:
         while batch := list(islice(numbered, BATCH)):
             cursor.executemany(statement, batch)
-
-
-def _marks(events: Sequence[CoreEvent]) -> Marks:
-    lines = np.array([-1 if event.line is None else event.line for event in events], dtype="<i8")
-    moments = np.array([np.nan if event.timestamp is None else event.timestamp for event in events], dtype="<f8")
-    return Marks(lines.tobytes(), moments.tobytes(), tuple(event.source_id for event in events))
 
 
 def _moment(seconds: float | None) -> datetime | None:

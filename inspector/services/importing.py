@@ -16,20 +16,23 @@ from django.utils import timezone
 from guard_core import recordings
 from guard_core.attribution import Attribution, attribute
 from guard_core.errors import GuardError, RecordingError, UnknownFormat
-from guard_core.ledger import Ledger
+from guard_core.events import Event
+from guard_core.ledger import EventCounter, Ledger
 from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
-from inspector.convert import store_session
+from inspector.convert import store_session, store_texts
 from inspector.models import Import, Recording
-from inspector.services.summaries import session_counts
+from inspector.services.deleting import drop_texts
+from inspector.services.summaries import ToolCount, session_counts
 from inspector.services.uploads import Received, drop_unused, keep
 
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
+EVENTS_A_LOOK = 100  # events between two looks at the clock
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 MAX_SESSIONS = 2_000  # sessions stored from one file
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
@@ -130,7 +133,9 @@ def _take_back(job: Import, task: Any) -> bool:
             task.enqueue(str(job.pk))
         return True
     message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
-    return _end(mine, job, Import.State.FAILED, message=message)
+    failed = _end(mine, job, Import.State.FAILED, message=message)
+    drop_texts()
+    return failed
 
 
 def hand_back(job_id: str) -> None:
@@ -181,16 +186,25 @@ class Watch:
         self.job, self.lease = job, lease
         self.started = time.monotonic()
         self.noted = self.started
+        self.counted = self.total = 0  # events
 
     def progress(self, done: int, total: int) -> None:
         if time.monotonic() - self.noted >= REPORT_EVERY:
             self._note(done=done, total=total)
+
+    def event(self) -> None:
+        """One more of `total` events is counted; told as a share of the file's bytes."""
+        self.counted += 1
+        if self.counted % EVENTS_A_LOOK == 0:
+            self.progress(self.job.total * self.counted // max(self.total, 1), self.job.total)
 
     def phase(self, name: str) -> None:
         self._note(phase=name, done=0)
 
     def end(self, state: str, **more: Any) -> None:
         _end(self._mine(), self.job, state, **more)
+        if self.counted:
+            drop_texts()
 
     def close(self, report: Report) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
@@ -225,11 +239,11 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise Cancelled
     if not recording.path.is_file():
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
-    found = recordings.read(recording.path, strict=job.strict, progress=watch.progress, window=job.window)
-    watch.phase("counted")
-    counted = [_count(session, watch) for session in found.sessions[:MAX_SESSIONS]]
-    if not any(session.events for session, *_ in counted):
+    found = recordings.read(recording.path, strict=job.strict, progress=watch.progress, window=job.window, reread=True)
+    if not any(session.events for session in found.sessions[:MAX_SESSIONS]):
         raise RecordingError("no messages were found in this file, so there is no session to show")
+    watch.phase("counted")
+    counted = _count_all(found, watch)
     watch.phase("indexed")
     report = _report(found, counted, watch)
     with transaction.atomic():
@@ -245,12 +259,30 @@ def _read_and_store(job: Import, watch: Watch) -> None:
 Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]]
 
 
+def _count_all(found: recordings.Recording, watch: Watch) -> list[Counted]:
+    """Count the events and store their texts, which nothing shows before the sessions are stored that name them."""
+    waiting = list(reversed(found.sessions[:MAX_SESSIONS]))
+    watch.total = sum(len(session.events) for session in waiting)
+    counted = []
+    while waiting:  # a session that was counted is held without its events
+        counted.append(_count(waiting.pop(), watch))
+    return counted
+
+
 def _count(session: CoreSession, watch: Watch) -> Counted:
-    watch.progress(0, 0)
-    ledger = Ledger.of(session)
+    counter, tools = EventCounter(), ToolCount()
+
+    def see(event: Event) -> None:
+        counter.add(event)
+        tools.add(event)
+        watch.event()
+
+    texts: Any = store_texts(session.events, see)
+    session = msgspec.structs.replace(session, events=texts)
+    ledger = Ledger.counted(session, counter)
     attribution = attribute(ledger) if ledger.event_count else None
     window = window_of(session)
-    return session, ledger, attribution, window, session_counts(session, ledger, window.value)
+    return session, ledger, attribution, window, session_counts(session, ledger, window.value, tools)
 
 
 def _report(found: recordings.Recording, counted: list[Counted], watch: Watch) -> Report:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from guard_core.events import ToolCallPart, ToolResultPart
+from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.findings import LOOP_LENGTH, findings
-from guard_core.ledger import Ledger
+from guard_core.ledger import STARTS_TURN, Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.sessions import Session
@@ -20,17 +21,31 @@ NEAR_MISS_SHARE = 0.9  # of the window; guard_core.findings uses the same
 POLICY = "contextguard"  # whose arithmetic the overview shows beside a recording
 
 
-def session_counts(session: Session, ledger: Ledger, window: int) -> dict[str, Any]:
-    """The count columns of a session's row."""
+class ToolCount:
+    """Counts tool calls and results, event by event."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.counts = {"tool_calls": 0, "tool_results": 0}
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                self.counts["tool_calls"] += 1
+            elif isinstance(part, ToolResultPart):
+                self.counts["tool_results"] += 1
+
+
+def session_counts(session: Session, ledger: Ledger, window: int, tools: ToolCount | None = None) -> dict[str, Any]:
+    """The count columns of a session's row. `tools`: where the events were counted already."""
     recorded = ledger.steps["prompt_tokens"]
-    parts = [part for event in session.events for part in event.parts]
     return {
         "events": ledger.event_count,
         "calls": ledger.step_count,
         "reported_calls": int((recorded > 0).sum()),
-        "turns": sum(event.starts_turn() for event in session.events),
-        "tool_calls": sum(isinstance(part, ToolCallPart) for part in parts),
-        "tool_results": sum(isinstance(part, ToolResultPart) for part in parts),
+        "turns": int(((ledger.events["flags"] & STARTS_TURN) > 0).sum()),
+        **(tools or ToolCount(session.events)).counts,
         "compactions": len(session.compactions),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),
