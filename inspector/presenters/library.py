@@ -61,7 +61,7 @@ def row(session: Session) -> dict[str, Any]:
         "title": session.title,
         "url": session.get_absolute_url(),
         "format": LABELS.get(session.format, session.format),
-        "agent": session.agent if session.agent.lower() != session.format.lower() else "",
+        "agent": "" if session.agent.lower() in _same(session.format) else session.agent,
         "model": session.model or DASH,
         "started": session.started_at,
         "added": session.created,
@@ -82,12 +82,21 @@ def row(session: Session) -> dict[str, Any]:
     }
 
 
+def _same(format_: str) -> tuple[str, ...]:
+    return format_.lower(), LABELS.get(format_, "").lower()
+
+
 def badges(session: Session) -> list[Badge]:
     """What went wrong, in words."""
     found = [
         (session.overflows, "overflow", "overflow", "requests larger than the window"),
         (session.near_misses, "near miss", "warn", "requests that filled at least 90 % of the window"),
-        (session.loops, "loop", "overflow", "runs of compactions without progress, or whose effect was gone at the next call"),
+        (
+            session.loops,
+            "loop",
+            "overflow",
+            "runs of compactions without progress, or whose effect was gone at the next call",
+        ),
         (session.fallbacks, "fallback summary", "warn", "mechanical summaries in place of the model's"),
     ]
     shown = [Badge(text, kind, f"{count:,} {title}") for count, text, kind, title in found if count]
@@ -176,4 +185,3 @@ def _formats(chosen: str) -> list[dict[str, Any]]:
         {**option, "label": LABELS.get(option["value"], option["value"])}
         for option in _options(choices("format"), chosen)
     ]
-
