@@ -5,7 +5,8 @@ import json
 from guard_core.__main__ import main
 
 LINES = (
-    b'{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"Hi \\u001b[31m"}}\n'
+    b'{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s",'
+    b'"message":{"role":"user","content":"Hi \\u001b[31m"}}\n'
     b'{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","message":{"id":"m1","role":"assistant",'
     b'"model":"m","content":[{"type":"text","text":"Hello"}],"usage":{"input_tokens":7,"cache_read_input_tokens":93}}}\n'
 )
