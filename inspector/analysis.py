@@ -79,6 +79,11 @@ class Analysis:
     def diverges(self) -> bool:
         return self.data.replayed is not None and self.data.replayed.divergence is not None
 
+    @property
+    def simulated(self) -> bool:
+        """No request of this session was ever sent: what a policy does in it is its story."""
+        return self.ledger.usage_ratio is not None
+
     def trace(self, side: str) -> Trace:
         """The trace of one side: "recorded" or "replayed"."""
         return self.replayed if side == "replayed" else self.observed

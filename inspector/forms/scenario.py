@@ -24,7 +24,7 @@ MAX_INLINE = 100_000_000  # raw bytes of one inline part; only its size is kept
 MAX_RATIO = 20.0
 MAX_TOOLS, MAX_PARAMETERS = 200, 100
 MAX_TITLE = 80
-MAX_PLAN = 60_000  # characters
+MAX_PLAN = 20_000  # characters; a preview carries it in its address
 
 LIMITS = (
     f"At most {MAX_TURNS:,} turns, {MAX_RESULTS} results a turn, {MAX_STEPS:,} model calls and "

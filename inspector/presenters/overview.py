@@ -25,6 +25,25 @@ def kpis(case: Case, data: Timeline, observed: Trace, evidence: str) -> list[dic
     return [_peak(data), _saved(case), _bias(observed), _compactions(case, data, evidence)]
 
 
+def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
+    """Peak fill, compactions, summaries put in again, overflows of a session that was never sent anywhere."""
+    sent, source = trace.columns["modelled_prompt_tokens"], Source.MODELLED.value
+    step, over = int(sent.argmax()) if len(sent) else 0, int(trace.columns["overflow"].sum())
+    peak = int(sent.max(initial=0))
+    put_in = (trace.columns["contents_decided"] < trace.columns["contents_built"]) & (trace.columns["fired"] == 0)
+    return [
+        _kpi(
+            "peak fill",
+            percent(peak, trace.window, 1),
+            source,
+            f"{tokens(peak)} of {tokens(trace.window)} at step {step}",
+        ),
+        _kpi("compactions", f"{len(trace.compactions):,}", source, "summaries made by the policy"),
+        _kpi("put in again", f"{int(put_in.sum()):,}", source, "steps that send an earlier summary"),
+        _kpi("overflows", f"{over:,}", source, "requests larger than the window"),
+    ]
+
+
 def _peak(data: Timeline) -> dict[str, str]:
     if not len(data) or np.isnan(data.recorded).all():
         return _kpi("peak fill", "–", "", "the provider's counts are not in this file")

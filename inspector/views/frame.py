@@ -58,8 +58,8 @@ class Frame:
 
     @property
     def shown_side(self) -> str:
-        """The side as addresses carry it: the recorded one goes without saying."""
-        return "" if self.side == "recorded" else self.side
+        """The side as addresses carry it: the recorded one goes without saying, where there is a recording."""
+        return "" if self.side == "recorded" and not self.analysis.simulated else self.side
 
     def compaction_url(self, key: str, **more: Any) -> str:
         """The address of a compaction."""
@@ -119,7 +119,8 @@ def frame(request: HttpRequest, session_id: UUID) -> Frame:
         choice, errors = Choice(), {**errors, "": str(error)}
         analysis = analyse(row, choice)
     side = request.GET.get("side", "")
-    side = side if side in SIDES and (side == "recorded" or analysis.diverges) else "recorded"
+    default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
+    side = side if side in SIDES and (side == "recorded" or analysis.diverges) else default
     return Frame(request, row, choice, errors, analysis, side, _paths(row))
 
 

@@ -67,8 +67,10 @@ def _overview(page: Frame) -> dict[str, Any]:
     )
     return {
         "errors": list(page.errors.values()),
-        "verdict": found.recorded_verdict,
-        "kpis": overview.kpis(found.recorded_case, found.data, found.observed, "/".join(sorted(recorded))),
+        "verdict": f"Simulated under {name}: {found.replayed_verdict}" if found.simulated else found.recorded_verdict,
+        "kpis": overview.simulated_kpis(found.replayed)
+        if found.simulated
+        else overview.kpis(found.recorded_case, found.data, found.observed, "/".join(sorted(recorded))),
         "figure": _figure(page),
         "table": _table(page),
         "findings": overview.finding_rows(

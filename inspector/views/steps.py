@@ -196,7 +196,8 @@ def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
     """The switch between the recorded and the replayed request; none where they never differ."""
     if not page.analysis.diverges:
         return []
-    labels = (("recorded", "as recorded"), ("replayed", "as replayed"))
+    words = ("without a policy", "under the policy") if page.analysis.simulated else ("as recorded", "as replayed")
+    labels = tuple(zip(("recorded", "replayed"), words, strict=True))
     path = page.paths["steps"]
     return [
         {"label": label, "url": path + page.choice.query(at=at, side=side), "current": side == page.side}

@@ -129,6 +129,17 @@ def test_its_session_replays_as_the_gallery_plays_it(client, store):
     made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     page = text(client.get(made.get_absolute_url()))
     assert "1 compaction, the first at step 21" in page
+    assert "Simulated under contextguard, profile current: 1 compaction" in page
+    assert "178,184 of 200,000 at step 20" in page
+
+
+def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, store):
+    simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
+    made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
+    steps = f"{made.get_absolute_url()}steps?at=23"
+    assert "The replay&#x27;s decision" in text(client.get(steps))
+    assert "9,633" in text(client.get(steps))
+    assert "106,712" in text(client.get(f"{steps}&side=recorded"))
 
 
 def test_the_card_of_a_simulated_step_leads_to_its_explanation(client, store):
