@@ -31,19 +31,23 @@ from guard_core.usage import AttributedUsage, RatioUsage, Usage
 Floats = NDArray[np.float64]
 Row = tuple[int, ...]  # the fields of guard_core.sweep.Figures
 
-SMALLEST_BLOCK, LARGEST_BLOCK = 16, 512
+SMALLEST_BLOCK, LARGEST_BLOCK = 4, 512
 LOOP_LENGTH = 3
 
 
-def can_run(ledger: Ledger, policy: Policy, summarizer: SizeModel) -> bool:
-    """Can a policy run in a lane: the threshold strategy without mends, summaries of known size, a plain log."""
+def can_run(policy: Policy, summarizer: SizeModel) -> bool:
+    """Can a policy run in a lane: the threshold strategy without mends, summaries of known size."""
     if not isinstance(policy, Threshold) or any(getattr(policy.settings, name) for name in MENDS):
         return False
+    return isinstance(summarizer, FixedSummaries | ShareSummaries | RecordedSummaries)
+
+
+def is_plain(ledger: Ledger) -> bool:
+    """Is a log plain enough for lanes: no empty request, only growth, no first message that looks like a summary."""
     at = ledger.steps["at"]
     if not len(at) or int(at.min()) < 1 or bool((np.diff(at) < 0).any()):
         return False
-    sized = isinstance(summarizer, FixedSummaries | ShareSummaries | RecordedSummaries)
-    return sized and not int(ledger.events["flags"][0]) & STARTS_WITH_MARKER
+    return not int(ledger.events["flags"][0]) & STARTS_WITH_MARKER
 
 
 def run_lanes(
@@ -162,7 +166,7 @@ class Lanes:
         self.real, self.last, self.offset, self.extra = (np.zeros(lanes) for _ in range(4))
         self.step = zeros.copy()
         active = self._until_first()
-        block = SMALLEST_BLOCK * 4
+        block = 64
         while len(active):
             active, advanced = self._look_ahead(active, block)
             block = int(np.clip(advanced * 5 // 4, SMALLEST_BLOCK, LARGEST_BLOCK))

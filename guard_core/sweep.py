@@ -16,7 +16,7 @@ import numpy as np
 
 from guard_core import defaults
 from guard_core.errors import SettingError
-from guard_core.lanes import can_run, run_lanes
+from guard_core.lanes import can_run, is_plain, run_lanes
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
@@ -123,8 +123,8 @@ def _badness(cell: Cell) -> tuple[int, int, int, int]:
 def _evidence(cells: Sequence[Cell], best: int, steps: int) -> str:
     chosen = cells[best]
     text = (
-        f"{words(chosen.values)}: {chosen.overflow_steps:,} overflows in {steps:,} steps, "
-        f"{chosen.compactions:,} compactions, largest request {chosen.peak:,} of {chosen.window:,} tokens"
+        f"{words(chosen.values)}: {_count(chosen.overflow_steps, 'overflow')} in {_count(steps, 'step')}, "
+        f"{_count(chosen.compactions, 'compaction')}, largest request {chosen.peak:,} of {chosen.window:,} tokens"
     )
     if chosen.overflow_steps:
         return f"{text}; every setting of the grid overflows"
@@ -137,6 +137,10 @@ def _evidence(cells: Sequence[Cell], best: int, steps: int) -> str:
         f"{text}; the next worse, {words(nearest.values)}, overflows at step {first.first_overflow:,} "
         f"({nearest.peak:,} tokens)"
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def words(values: Mapping[str, Any]) -> str:
@@ -180,8 +184,8 @@ def _session_cells(
     windows = [int(point.get("window", window)) for point in points]
     policies = [_policy(point, policy, settings) for point in points]
     figures: list[Figures | None] = [None] * len(points)
-    if usage is not None or ledger.usage_ratio is not None:
-        fast = [index for index, made in enumerate(policies) if can_run(ledger, made, summarizer)]
+    if is_plain(ledger) and (usage is not None or ledger.usage_ratio is not None):
+        fast = [index for index, made in enumerate(policies) if can_run(made, summarizer)]
         known = usage or assumed_usage(ledger, policies[0])
         found = run_lanes(ledger, [policies[i] for i in fast], [windows[i] for i in fast], known, summarizer)
         for index, row in zip(fast, found or (), strict=False):

@@ -587,7 +587,7 @@ _CASES = (
     ),
     _case(
         "TimingGap_MassiveToolResponse",
-        _S(200, 1, 2, 0, 200_000, (_every(400_000),), names=("big_tool",)),
+        _S(200, 1, 2, 0, 200_000, (_every(400_000),), names=("massive_query",)),
         "a result of 400,000 bytes on top of 100,000 tokens seen",
     ),
 )

@@ -49,12 +49,11 @@ def test_policies_and_profiles_can_be_axes(tool_heavy):
     assert len({cell.figures for cell in result.cells}) > 4
 
 
-def test_the_threshold_policy_runs_in_lanes_and_mends_do_not(tool_heavy):
-    ledger = Ledger.of(tool_heavy)
-    assert can_run(ledger, get_policy("contextguard", profile="early"), FixedSummaries(1))
-    assert not can_run(ledger, get_policy("contextguard", profile="fixed"), FixedSummaries(1))
-    assert not can_run(ledger, get_policy("contextguard"), NoSummaries())
-    assert not can_run(ledger, get_policy("contextguard-sliding"), FixedSummaries(1))
+def test_the_threshold_policy_runs_in_lanes_and_mends_do_not():
+    assert can_run(get_policy("contextguard", profile="early"), FixedSummaries(1))
+    assert not can_run(get_policy("contextguard", profile="fixed"), FixedSummaries(1))
+    assert not can_run(get_policy("contextguard"), NoSummaries())
+    assert not can_run(get_policy("contextguard-sliding"), FixedSummaries(1))
 
 
 def test_it_recommends_what_does_not_overflow_and_names_what_does(tool_heavy):
