@@ -30,6 +30,7 @@ class Row:
     event: int | None = None  # index in the log; None: it is not part of the log
     message: Event | None = None  # set where the log's own event is not what was sent
     note: str = ""
+    size: int | None = None  # UTF-8 bytes of a synthetic message, which may be all that is known of it
 
 
 def rows_of(view: View, start: int, stop: int, inserted: Sequence[Event] = ()) -> list[Row]:
@@ -56,7 +57,7 @@ def _segment_rows(segment: Segment, low: int, high: int, inserted: Sequence[Even
             return [Row(INSERTED, None, message, "inserted by the recorded compaction")]
         case Synthetic(kind=kind, text=text, bytes=size):
             words = text if text is not None else f"({size:,} bytes; only the size of this text is modelled)"
-            return [Row(INSERTED, None, Event(Role.USER, (TextPart(words),)), kind)]
+            return [Row(INSERTED, None, Event(Role.USER, (TextPart(words),)), kind, size)]
 
 
 def gone_ranges(view: View, at: int) -> list[range]:

@@ -315,6 +315,8 @@ def _last_compaction(page: Frame, at: int) -> str:
 
 def _costs(page: Frame, row: Row) -> tuple[int | None, int | None, str]:
     """Heuristic tokens, attributed tokens, and where the latter come from."""
+    if row.size is not None:
+        return row.size // 4, None, ""
     if row.event is None or row.message is not None:
         size = sum(utf8_bytes(text_of(part)) for part in row.message.parts) if row.message else 0
         return size // 4, None, ""

@@ -45,3 +45,9 @@ def test_a_rewritten_event_shows_what_was_sent():
     rows = rows_of((Rewritten(1, user("[cut]"), "pruned"), Span(2, 3)), 0, 2)
     shown = presented(rows, lambda start, stop: [model("whole")] * (stop - start), lambda row: (1, None, ""))
     assert [row["parts"][0]["text"] for row in shown] == ["[cut]", "whole"]
+
+
+def test_a_message_of_which_only_the_size_is_modelled_keeps_that_size():
+    (row,) = rows_of((Synthetic("summary", 4_590),), 0, 1)
+    assert row.size == 4_590
+    assert "4,590 bytes" in row.message.parts[0].text

@@ -58,6 +58,12 @@ def test_the_replayed_side_shows_its_own_request(client, steps):
     assert "The replay&#x27;s decision" in text or "The replay's decision" in text
 
 
+def test_a_modelled_summary_counts_by_its_modelled_size(client, steps):
+    text = client.get(steps + "?at=48&side=replayed").content.decode()
+    size = int(re.search(r"\(([\d,]+) bytes; only the size", text)[1].replace(",", ""))
+    assert f"est. <b>{size // 4:,}</b>" in text
+
+
 def test_a_step_beyond_the_end_is_the_last_one(client, steps):
     assert 'data-at="54"' in client.get(steps + "?at=999999").content.decode()
     assert 'data-at="0"' in client.get(steps + "?at=minus").content.decode()
