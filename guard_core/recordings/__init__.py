@@ -15,6 +15,7 @@ import msgspec
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings import sqlite_source
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
+from guard_core.recordings.first_look import FirstLook, Looks
 from guard_core.recordings.limits import Limits
 from guard_core.recordings.registry import FORMATS
 from guard_core.recordings.source import Shape, Source
@@ -24,6 +25,7 @@ from guard_core.sessions import Source as NumberSource
 __all__ = [
     "FORMATS",
     "Facts",
+    "FirstLook",
     "ImportNotes",
     "Limits",
     "Problem",
@@ -33,6 +35,7 @@ __all__ = [
     "Shape",
     "Source",
     "detect",
+    "first_look",
     "read",
 ]
 
@@ -64,6 +67,16 @@ def read(
         return found
     sourced = Sourced(window, NumberSource.USER, "set by the user")
     return replace(found, sessions=tuple(_with_window(session, sourced) for session in found.sessions))
+
+
+def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
+    """The calls' recorded prompt tokens in a fraction of the time of `read`; None where the format cannot tell so soon.
+
+    Raises RecordingError for what no format recognises.
+    """
+    with Source.open(recording) as source:
+        format_ = detect(source)
+        return format_.first_look(source) if isinstance(format_, Looks) else None
 
 
 def read_source(source: Source) -> Recording:

@@ -17,10 +17,11 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import fields, normalise
+from guard_core.recordings import claude_look, fields, normalise
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.claude_tree import Node, main_path
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.rebase import view_of
 from guard_core.recordings.reread import Reread, Texts, filled, outline
 from guard_core.recordings.source import Line, Source
@@ -109,6 +110,9 @@ class ClaudeCode:
 
     def read(self, source: Source) -> Recording:
         return _Reader(source).read()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return claude_look.look(source)
 
 
 FORMAT = ClaudeCode()

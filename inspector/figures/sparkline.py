@@ -38,10 +38,16 @@ class Sparkline:
 
 
 def trend(
-    tokens: NDArray[np.int64], fired: NDArray[np.int64], overflow: NDArray[np.int64], *, threshold: int, window: int
+    tokens: NDArray[np.int64],
+    fired: NDArray[np.int64],
+    overflow: NDArray[np.int64],
+    *,
+    threshold: int,
+    window: int,
+    points: int = MOST_POINTS,
 ) -> Trend:
-    """A trend of at most MOST_POINTS groups of neighbouring steps."""
-    starts = np.unique(np.linspace(0, len(tokens), min(len(tokens), MOST_POINTS), endpoint=False).astype(np.int64))
+    """A trend of at most `points` groups of neighbouring steps."""
+    starts = np.unique(np.linspace(0, len(tokens), min(len(tokens), points), endpoint=False).astype(np.int64))
     if not len(starts):
         return Trend((), threshold=threshold, window=window)
     return Trend(

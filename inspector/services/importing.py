@@ -23,6 +23,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
 from inspector.convert import store_session, store_texts
+from inspector.figures.first_look import look_of
 from inspector.models import Import, Recording
 from inspector.services.deleting import drop_texts
 from inspector.services.summaries import ToolCount, session_counts
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
+LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
 EVENTS_A_LOOK = 100  # events between two looks at the clock
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 MAX_SESSIONS = 2_000  # sessions stored from one file
@@ -190,7 +192,7 @@ class Watch:
 
     def progress(self, done: int, total: int) -> None:
         if time.monotonic() - self.noted >= REPORT_EVERY:
-            self._note(done=done, total=total)
+            self.note(done=done, total=total)
 
     def event(self) -> None:
         """One more of `total` events is counted; told as a share of the file's bytes."""
@@ -199,7 +201,7 @@ class Watch:
             self.progress(self.job.total * self.counted // max(self.total, 1), self.job.total)
 
     def phase(self, name: str) -> None:
-        self._note(phase=name, done=0)
+        self.note(phase=name, done=0)
 
     def end(self, state: str, **more: Any) -> None:
         _end(self._mine(), self.job, state, **more)
@@ -210,13 +212,14 @@ class Watch:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
         text = msgspec.json.encode(report).decode()
         state = Import.State.DONE
-        if not self._mine().update(state=state, phase="indexed", report=text, finished=timezone.now()):
+        if not self._mine().update(state=state, phase="indexed", report=text, first_look="", finished=timezone.now()):
             raise Cancelled
 
     def _mine(self) -> Any:
         return Import.objects.filter(pk=self.job.pk, state=Import.State.RUNNING, lease=self.lease)
 
-    def _note(self, **values: Any) -> None:
+    def note(self, **values: Any) -> None:
+        """Write it down, keep the lease. Raises Cancelled where the import is no longer ours."""
         self.noted = time.monotonic()
         if not self._mine().update(heartbeat=timezone.now(), **values):
             raise Cancelled
@@ -239,6 +242,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise Cancelled
     if not recording.path.is_file():
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
+    _look_first(recording, watch)
     found = recordings.read(recording.path, strict=job.strict, progress=watch.progress, window=job.window, reread=True)
     if not any(session.events for session in found.sessions[:MAX_SESSIONS]):
         raise RecordingError("no messages were found in this file, so there is no session to show")
@@ -254,6 +258,19 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         Recording.objects.filter(pk=recording.pk).update(format=found.format)
         report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
         watch.close(report)
+
+
+def _look_first(recording: Recording, watch: Watch) -> None:
+    """A chart to look at while a large file is read. It is not worth an error: the reading tells what is wrong."""
+    if recording.size < LOOK_FIRST_FROM:
+        return
+    try:
+        found = recordings.first_look(recording.path)
+    except RecordingError:
+        return
+    if found is not None and found.prompt_tokens:
+        window = window_of(CoreSession(events=(), calls=(), model=found.model))
+        watch.note(first_look=msgspec.json.encode(look_of(found, window.value)).decode())
 
 
 Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]]

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from inspector.figures.first_look import picture
 from inspector.models import Import, Session
 from inspector.services.importing import Report, cancel_import, start_import
 from inspector.views.errors import plain
@@ -79,6 +80,7 @@ def _context(job: Import) -> dict[str, Any]:
     ]
     return {
         "job": job,
+        "look": None if job.ended else picture(job.first_look),
         "report": report,
         "sessions": list(found[:MAX_LISTED]) if report else [],
         "phases": places,

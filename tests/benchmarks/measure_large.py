@@ -156,7 +156,7 @@ def first_chart(server: Running, job: dict[str, Any]) -> Callable[[], bool]:
     """Is there a chart with points for this import: its first look, or its session's overview."""
 
     def drawn() -> bool:
-        if job["url"].startswith("/imports/") and server.get(job["url"] + "figure.json").status == 200:
+        if job["url"].startswith("/imports/") and "first-look" in server.get(job["url"]).text:
             return True
         return bool(ended(server, job))
 

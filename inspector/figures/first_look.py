@@ -1,0 +1,49 @@
+"""The picture of a recording that is still being read: what the provider reported, call by call. No chart library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from guard_core.recordings import FirstLook
+from inspector.figures.sparkline import Sparkline, Trend, sparkline, trend
+
+POINTS = 400  # of the line; the largest call of each group is kept
+WIDTH, HEIGHT = 880, 220  # of the drawing box
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What is stored of a first look."""
+
+    trend: Trend
+    calls: int
+    peak: int  # tokens
+    compactions: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A look, drawn."""
+
+    look: Look
+    drawn: Sparkline
+
+
+def look_of(found: FirstLook, window: int) -> Look:
+    """A first look in few points. `window`: tokens."""
+    tokens = np.array(found.prompt_tokens, dtype=np.int64)
+    fired = np.zeros(len(tokens), dtype=np.int64)
+    fired[list(found.compactions)] = 1
+    over = (tokens > window).astype(np.int64)
+    shown = trend(tokens, fired, over, threshold=0, window=window, points=POINTS)
+    return Look(shown, len(tokens), int(tokens.max(initial=0)), len(found.compactions))
+
+
+def picture(stored: str) -> Picture | None:
+    """The picture of a stored look; None where there is none."""
+    if not stored:
+        return None
+    look = msgspec.json.decode(stored, type=Look)
+    return Picture(look, sparkline(look.trend, WIDTH, HEIGHT))
