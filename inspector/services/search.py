@@ -6,10 +6,13 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Q
+from django.utils import timezone
 
 from guard_core.errors import GuardError
 from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -25,6 +28,8 @@ SLICE_SECONDS = 1.0  # then other jobs go first: a new import does not wait for 
 STEP_EVENTS = 2_000  # indexed in one transaction, which holds the one write lock of SQLite
 STEP_CHARS = 2_000_000
 PRIORITY = -50  # below every import
+DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
+NOBODY = str(UUID(int=0))  # where no import asked
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,15 @@ def prepare(name: str) -> None:
         index_texts.using(priority=PRIORITY).enqueue(name)
 
 
-def ensure_prepared(name: str) -> None:
-    """The same where nobody has asked yet, or the one who did is gone."""
+def ensure_prepared() -> None:
+    """The same where nobody has asked yet, or the worker that took it is gone."""
     from django_tasks_db.models import DBTaskResult
 
     from inspector.tasks import index_texts
 
-    waiting = DBTaskResult.objects.filter(task_path=index_texts.module_path, status__in=["READY", "RUNNING"])
-    if not waiting.exists():
-        prepare(name)
+    alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - DEAD_AFTER)
+    if not DBTaskResult.objects.filter(alive, task_path=index_texts.module_path).exists():
+        prepare(NOBODY)
 
 
 def pending() -> Any:

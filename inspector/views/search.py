@@ -62,7 +62,7 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _state(waiting: int, query: Query) -> dict[str, Any]:
     if waiting:
-        searching.ensure_prepared("search")
+        searching.ensure_prepared()
     return {"waiting": waiting, "address": present.address(query)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.recordings import native
@@ -133,8 +134,17 @@ def test_what_is_not_indexed_yet_is_queued_behind_imports(bring, recording):
     search.prepare("test")
     queued = DBTaskResult.objects.get(task_path="inspector.tasks.index_texts")
     assert queued.priority < 0
-    search.ensure_prepared("again")
+    search.ensure_prepared()
     assert DBTaskResult.objects.filter(task_path="inspector.tasks.index_texts").count() == 1
+
+
+def test_a_worker_that_died_while_indexing_is_replaced(bring, recording):
+    bring(recording)
+    search.prepare("test")
+    long_ago = timezone.now() - 2 * search.DEAD_AFTER
+    DBTaskResult.objects.update(status="RUNNING", started_at=long_ago)
+    search.ensure_prepared()
+    assert DBTaskResult.objects.filter(task_path="inspector.tasks.index_texts", status="READY").count() == 1
 
 
 def test_a_session_changed_under_the_hand_is_not_indexed_twice(bring, recording):
