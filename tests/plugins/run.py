@@ -43,7 +43,7 @@ def find_postgres() -> str:
     for user in POSTGRES_USERS:
         try:
             with psycopg.connect(f"postgresql://{user}@127.0.0.1:5432/postgres", connect_timeout=2):
-                return f"postgresql://{user}@127.0.0.1:5432/inspector"
+                return f"postgresql://{user}@127.0.0.1:5432/inspector_{os.getpid()}"  # two runs at once do not meet
         except psycopg.OperationalError:
             continue
     return ""
