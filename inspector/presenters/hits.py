@@ -11,7 +11,7 @@ from django.urls import reverse
 from inspector import convert
 from inspector.models import Session
 from inspector.presenters.library import LABELS
-from inspector.presenters.parts import visible
+from inspector.presenters.parts import role_of, visible
 from inspector.query_words import Query, snippet
 from inspector.services.search import Found, contents, text_of
 from inspector.text_index import Place
@@ -49,7 +49,7 @@ def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, 
                 "step": None if step is None else f"{step:,}",
                 "seq": place.seq,
                 "url": session.get_absolute_url() if step is None else f"{steps}?at={step}#e{place.seq}",
-                "who": content.role.value,
+                "who": role_of(content),
                 "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
             }
         )

@@ -48,10 +48,14 @@ def purge(before: datetime) -> int:
     from inspector.services.search import forget
 
     count = 0
-    for session in Session.objects.filter(deleted__lte=before).order_by("pk").iterator(chunk_size=100):
+    due = Session.objects.filter(deleted__lte=before)
+    for key in list(due.values_list("pk", flat=True)):
+        session = due.filter(pk=key).first()
+        if session is None:
+            continue
         forget(session)
         with transaction.atomic():
-            removed, _ = Session.objects.filter(pk=session.pk, deleted__lte=before).delete()
+            removed, _ = due.filter(pk=key).delete()
         count += bool(removed)
         drop_unused(session.recording_id)
     if count:

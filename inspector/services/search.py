@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 SLICE_SECONDS = 1.0  # then other jobs go first: a new import does not wait for the index of a long session
 STEP_EVENTS = 2_000  # indexed in one transaction, which holds the one write lock of SQLite
 STEP_CHARS = 2_000_000
+FETCHED = 50  # messages in memory at once; one may be megabytes
+FORGET_EVENTS = 100
 PRIORITY = -50  # below every import
 DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
 NOBODY = str(UUID(int=0))  # where no import asked
@@ -118,7 +120,7 @@ def forget(session: Session, start: int = 0) -> None:
     """Take a session, or its events from `start` on, out of the index. To be called before its rows are deleted."""
     while session.indexed > start:
         stop = session.indexed
-        first = max(start, stop - STEP_EVENTS)
+        first = max(start, stop - FORGET_EVENTS)
         with transaction.atomic():
             mine = Session.objects.filter(pk=session.pk, indexed=stop)
             if mine.update(indexed=first):
@@ -199,7 +201,7 @@ def leaves(value: Any) -> Iterator[str]:
 def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
     """Row number and text of the events from `start` to `stop`."""
     log = Event.objects.filter(session=session, seq__gte=start, seq__lt=stop).order_by("seq")
-    for row_id, body in log.values_list("id", "payload__body"):
+    for row_id, body in log.values_list("id", "payload__body").iterator(chunk_size=FETCHED):
         yield row_id, text_of(convert.load_content(body).parts)
 
 
