@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 _CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True, gc=False):
     """One line of the tree. `parent` is the logical parent where the line itself has none (at a compaction)."""
 
     line: int
