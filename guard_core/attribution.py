@@ -29,7 +29,7 @@ ATTRIBUTION_SOURCES = (
 )
 ASSUMED, EXACT, SHARED, NEAREST, SESSION = range(5)
 
-ATTRIBUTION_VERSION = 1
+ATTRIBUTION_VERSION = 2
 # An event cannot cost more than one token per byte, or three times what the session's ratios say, plus framing.
 # What a difference holds beyond that belongs to content that is not in the recording, and stays residual.
 CAP_FACTOR, CAP_FRAME = 3, 64
@@ -38,7 +38,7 @@ CAP_FACTOR, CAP_FRAME = 3, 64
 EDIT_SHARE, EDIT_FLOOR = 4, 400
 NEIGHBOURS = 8  # measured events on each side that make up "the nearest"
 _COLUMNS = ("tokens", "source", "residual", "baseline")
-_SCALARS = ("inserted", "overhead", "overhead_source", "ratios", "weights")
+_SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "weights")
 _UNIT = 1_024  # weights are whole numbers of 1/1024 token, so that shares are exact
 
 
@@ -48,6 +48,7 @@ class _Stored(msgspec.Struct, frozen=True):
     inserted: tuple[tuple[int, ...], ...]
     overhead: int
     overhead_source: int
+    prologue: int
     ratios: dict[str, float]
     weights: str
 
@@ -59,10 +60,12 @@ class PriceList:
     prefix: Ints
     inserted: tuple[tuple[int, ...], ...]
     ratios: Floats
+    prologue: int = 0
 
     def view(self, view: View, epoch: int) -> int:
-        """Prompt tokens of a view, without the overhead."""
-        return sum(self.segment(segment, epoch) for segment in view)
+        """Prompt tokens of a view, without the overhead; with the prologue where the log's beginning is kept."""
+        begins = any(isinstance(segment, Span) and segment.start == 0 for segment in view)
+        return (self.prologue if begins else 0) + sum(self.segment(segment, epoch) for segment in view)
 
     def segment(self, segment: Segment, epoch: int) -> int:
         """Prompt tokens of one segment of a view."""
@@ -84,7 +87,9 @@ class Attribution:
 
     `tokens` and `source` (index into ATTRIBUTION_SOURCES) are per event; `residual` (recorded minus attributed, 0
     where nothing was reported) and `baseline` (its number) per step; `inserted` per recorded compaction and message.
-    `ratios` are tokens per byte of each kind in KINDS (per picture and per message for those two).
+    `prologue` is what a recording that begins in the middle of a conversation leaves out: it is sent along with the
+    log's first event, until a compaction cuts both. `ratios` are tokens per byte of each kind in KINDS (per picture
+    and per message for those two).
     """
 
     tokens: Ints
@@ -95,12 +100,14 @@ class Attribution:
     overhead: int
     overhead_source: int
     ratios: dict[str, float]
+    prologue: int = 0
     weights: str = "bytes"
 
     @cached_property
     def prices(self) -> PriceList:
         """What views cost by this attribution."""
-        return PriceList(prefix_sums(self.tokens), self.inserted, np.array([self.ratios[kind] for kind in KINDS]))
+        ratios = np.array([self.ratios[kind] for kind in KINDS])
+        return PriceList(prefix_sums(self.tokens), self.inserted, ratios, self.prologue)
 
     def price(self, view: View, epoch: int = -1) -> int:
         """Prompt tokens of a request: the overhead and a view. `epoch` says whose inserted messages the view means."""
@@ -136,6 +143,7 @@ class Attribution:
             overhead=stored.overhead,
             overhead_source=stored.overhead_source,
             ratios=stored.ratios,
+            prologue=stored.prologue,
             weights=stored.weights,
         )
 
@@ -163,9 +171,9 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     tokens, source = _shared(found, units, _caps(ledger, estimate))
     _fill(tokens, source, amounts, ratios, estimate, anything=len(found.tokens) > 0)
     byte_ratios = _byte_ratios(ledger, tokens, ratios, weights)
-    overhead, overhead_source = _overhead(ledger, tokens, source, byte_ratios)
-    inserted = _inserted(ledger, tokens, overhead, byte_ratios)
-    attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, byte_ratios))
+    overhead, prologue, overhead_source = _overhead(ledger, tokens, source, byte_ratios)
+    inserted = _inserted(ledger, tokens, overhead, byte_ratios, prologue)
+    attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, byte_ratios, prologue))
     recorded = ledger.steps["prompt_tokens"]
     return Attribution(
         tokens=tokens,
@@ -175,6 +183,7 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
         inserted=inserted,
         overhead=overhead,
         overhead_source=overhead_source,
+        prologue=prologue,
         ratios=dict(zip(KINDS, (float(ratio) for ratio in byte_ratios), strict=True)),
         weights="bytes" if weights is None else weights_name,
     )
@@ -293,23 +302,25 @@ def _byte_ratios(ledger: Ledger, tokens: Ints, ratios: Floats, weights: Ints | N
     return np.round(scaled, 6)
 
 
-def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Floats) -> tuple[int, int]:
+def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Floats) -> tuple[int, int, int]:
     """What the first reported request holds beside its events; a negative rest is taken off those events.
 
     A recording may begin in the middle of a conversation. Then the request after a recorded compaction is clearly
-    smaller than the first one allows, and its rest is the overhead.
+    smaller than the first one allows: its rest is the overhead, and what the first request holds beyond that is the
+    prologue. Returns overhead, prologue and the overhead's source.
     """
     first = _first_calls(ledger)
     if not first:
-        return ledger.system_tokens + ledger.tools_tokens, ASSUMED
+        return ledger.system_tokens + ledger.tools_tokens, 0, ASSUMED
     kept, rests = _rests(ledger, first, tokens, ratios)
     if rests[0] < 0:
         step = next(iter(first.values()))
         _shrink(tokens, source, int(ledger.steps["at"][step]), 1 + rests[0] / kept[0])
-        return 0, SHARED
+        return 0, 0, SHARED
     unsure = [size // EDIT_SHARE + EDIT_FLOOR for size in kept]
     lower = [rest for rest, margin in zip(rests, unsure, strict=True) if 0 <= rest < rests[0] - margin]
-    return min(lower, default=rests[0]), SHARED
+    overhead = min(lower, default=rests[0])
+    return overhead, rests[0] - overhead if next(iter(first)) < 0 else 0, SHARED
 
 
 def _first_calls(ledger: Ledger) -> dict[int, int]:
@@ -319,9 +330,12 @@ def _first_calls(ledger: Ledger) -> dict[int, int]:
     return {int(epoch): int(steps[place]) for epoch, place in zip(epochs, places, strict=True)}
 
 
-def _rests(ledger: Ledger, first: dict[int, int], tokens: Ints, ratios: Floats) -> tuple[list[int], list[int]]:
+def _rests(
+    ledger: Ledger, first: dict[int, int], tokens: Ints, ratios: Floats, prologue: int = 0
+) -> tuple[list[int], list[int]]:
     """For the first call of each epoch: tokens of its view, and what the recorded count holds beyond it."""
-    prices = PriceList(prefix_sums(tokens), tuple(_guesses(base, ratios) for base in ledger.bases), ratios)
+    inserted = tuple(_guesses(base, ratios) for base in ledger.bases)
+    prices = PriceList(prefix_sums(tokens), inserted, ratios, prologue)
     kept = [prices.view(*ledger.recorded_view(step)) for step in first.values()]
     recorded = [int(ledger.steps["prompt_tokens"][step]) for step in first.values()]
     return kept, [count - size for count, size in zip(recorded, kept, strict=True)]
@@ -333,11 +347,13 @@ def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
     tokens[events] = np.floor(tokens[events] * max(0.0, share)).astype(np.int64)
 
 
-def _inserted(ledger: Ledger, tokens: Ints, overhead: int, ratios: Floats) -> tuple[tuple[int, ...], ...]:
+def _inserted(
+    ledger: Ledger, tokens: Ints, overhead: int, ratios: Floats, prologue: int
+) -> tuple[tuple[int, ...], ...]:
     """Tokens of the messages that recorded compactions inserted, from the first reported call after each."""
     guesses = [_guesses(base, ratios) for base in ledger.bases]
     first = _first_calls(ledger)
-    _, rests = _rests(ledger, first, tokens, ratios)
+    _, rests = _rests(ledger, first, tokens, ratios, prologue)
     for epoch, rest in zip(first, rests, strict=True):
         if epoch >= 0:
             guesses[epoch] = _explained(guesses[epoch], rest - overhead, ledger.bases[epoch])
@@ -362,9 +378,8 @@ def _explained(guess: tuple[int, ...], missing: int, base: Base) -> tuple[int, .
 def attributed_steps(ledger: Ledger, overhead: int, prices: PriceList) -> Ints:
     """What an attribution says of the request that was really sent at every step."""
     bases = [prices.view(base.view, epoch) - int(prices.prefix[base.at]) for epoch, base in enumerate(ledger.bases)]
-    return (
-        overhead + np.array([0, *bases], dtype=np.int64)[ledger.steps["epoch"] + 1] + prices.prefix[ledger.steps["at"]]
-    )
+    offsets = np.array([prices.prologue, *bases], dtype=np.int64)
+    return overhead + offsets[ledger.steps["epoch"] + 1] + prices.prefix[ledger.steps["at"]]
 
 
 def _baselines(ledger: Ledger, found: Intervals) -> Ints:

@@ -88,7 +88,8 @@ class AttributedUsage:
         at = self.ledger.steps["at"][start:stop]
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
         prefix, epoch = self.attribution.prices.prefix, self._epoch(start, head)
-        modelled = self.attribution.price(head, epoch) + np.maximum(prefix[at] - prefix[kept_from], 0)
+        kept = self.attribution.price((*head, Span(kept_from, kept_from)), epoch)  # the prologue goes with event 0
+        modelled = kept + np.maximum(prefix[at] - prefix[kept_from], 0)
         sent = self._sent(start, stop, head, kept_from, epoch) & (recorded > 0)
         source = np.where(sent, PROVIDER, self._source).astype(np.int64)
         return CountedRun(np.where(sent, recorded, modelled), recorded > 0, source)

@@ -230,7 +230,7 @@ def _evidence_words(session: Session) -> str:
     return ", ".join(f"{count} {name}" for name, count in found.items()) or "none recorded"
 
 
-def missing(session: Session, ledger: Ledger, reported: int) -> list[str]:
+def missing(session: Session, ledger: Ledger, reported: int, prologue: int) -> list[str]:
     """What this file does not hold, named instead of guessed."""
     gaps = []
     if session.system is None:
@@ -241,6 +241,8 @@ def missing(session: Session, ledger: Ledger, reported: int) -> list[str]:
         gaps.append("the provider's token counts")
     elif reported < ledger.step_count:
         gaps.append(f"the provider's count of {counted(ledger.step_count - reported, 'call')}")
+    if prologue:
+        gaps.append(f"how the conversation began: about {tokens(prologue)} tokens before the first message")
     if session.compactions and not session.guard_states:
         gaps.append("what the summariser was sent")
     return gaps

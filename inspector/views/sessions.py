@@ -79,7 +79,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         "comparison": {**compared, "name": name},
         "form": form(page.choice, typed, page.errors, in_use(page)),
         "facts": overview.facts(found.head, found.ledger, found.window, page.format_label, row),
-        "missing": overview.missing(found.head, found.ledger, row.reported_calls),
+        "missing": overview.missing(found.head, found.ledger, row.reported_calls, found.attribution.prologue),
         "window_override": row.window_override or "",
     }
 

@@ -116,8 +116,19 @@ def test_a_recording_that_begins_in_the_middle_does_not_bill_the_past_as_overhea
     made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
     found = attribute(Ledger.of(session(*events, calls=made, compactions=(cut,))))
     assert found.overhead < 6_000
-    assert found.residual[0] > 110_000
-    assert found.residual[2] == 0
+    assert found.prologue > 110_000
+    assert not found.residual.any()
+
+
+def test_what_a_recording_leaves_out_at_its_beginning_stays_until_it_is_cut():
+    note = user("summary " * 400)
+    events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
+    cut = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
+    prompts = (127_000, 127_700, 6_000, 6_700)
+    made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    found = attribute(Ledger.of(session(*events, calls=made, compactions=(cut,))))
+    assert found.price((Span(0, 5),)) > 127_700
+    assert found.price((Span(1, 5),)) < 10_000
 
 
 def test_more_tokens_in_the_events_than_reported_leave_no_negative_overhead():
