@@ -11,6 +11,7 @@ import math
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -31,7 +32,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector.models import Event, Payload, Recording, Session, SessionData
 
-BATCH_BYTES = 2_000_000  # of compressed texts a statement
+BATCH_BYTES = 4_000_000  # of texts a statement
 BATCH = 500  # rows a statement; PostgreSQL takes 65,535 parameters, old SQLite 32,766
 ZSTD_LEVEL = 3  # 0.34 of the size at 200 MB/s (spec/stack.md 3d)
 CACHED_SESSIONS = 16  # a 50,000-step session holds about 10 MB of columns
@@ -252,15 +253,15 @@ def store_texts(events: Iterable[CoreEvent], each: Callable[[CoreEvent], object]
 
     Nothing shows them before `store_session` names them; what no session names is swept by `deleting.drop_texts`.
     """
-    writer = _TextWriter()
     lines, moments, source_ids = array("q"), array("d"), []
-    for event in events:
-        each(event)
-        writer.add(event)
-        lines.append(-1 if event.line is None else event.line)
-        moments.append(math.nan if event.timestamp is None else event.timestamp)
-        source_ids.append(event.source_id)
-    writer.flush()
+    with _TextWriter() as writer:
+        for event in events:
+            each(event)
+            writer.add(event)
+            lines.append(-1 if event.line is None else event.line)
+            moments.append(math.nan if event.timestamp is None else event.timestamp)
+            source_ids.append(event.source_id)
+        writer.flush()
     marks = Marks(np.array(lines, dtype="<i8").tobytes(), np.array(moments, dtype="<f8").tobytes(), tuple(source_ids))
     return StoredTexts(writer.keys, marks)
 
@@ -271,14 +272,24 @@ def _stored(value: CoreSession) -> StoredTexts:
 
 
 class _TextWriter:
-    """Compresses texts and inserts them in batches; `keys` in the order of the events."""
+    """Compresses texts and inserts them in batches; `keys` in the order of the events.
+
+    A batch is compressed in one call without the interpreter's lock, on a thread beside this one.
+    """
 
     def __init__(self) -> None:
         self.keys: list[bytes] = []
-        self._compress = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress
         self._known: dict[bytes, bytes] = {}
-        self._batch: list[tuple[bytes, bytes]] = []
+        self._fresh: dict[bytes, bytes] = {}
         self._bytes = 0
+        self._helper = ThreadPoolExecutor(1, "texts")
+        self._pressed: tuple[list[bytes], Future[list[bytes]]] | None = None
+
+    def __enter__(self) -> _TextWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._helper.shutdown()
 
     def add(self, event: CoreEvent) -> None:
         packed = _packed(event)
@@ -286,21 +297,39 @@ class _TextWriter:
         known = self._known.setdefault(key, key)
         self.keys.append(known)
         if known is key:
-            body = self._compress(packed)
-            self._batch.append((key, body))
-            self._bytes += len(body)
-        if len(self._batch) >= BATCH or self._bytes >= BATCH_BYTES:
-            self.flush()
+            self._fresh[key] = packed
+            self._bytes += len(packed)
+            if len(self._fresh) >= BATCH or self._bytes >= BATCH_BYTES:
+                self._send()
 
     def flush(self) -> None:
+        self._send()
+        self._store()
+
+    def _send(self) -> None:
+        """Insert the batch before, and hand this one over."""
+        fresh, self._fresh, self._bytes = self._fresh, {}, 0
+        self._store()
+        if fresh:
+            self._pressed = list(fresh), self._helper.submit(_compressed, list(fresh.values()))
+
+    def _store(self) -> None:
         """Texts that another session brought already are left as they are."""
-        if not self._batch:
+        if self._pressed is None:
             return
+        keys, bodies = self._pressed
+        self._pressed = None
         table = connection.ops.quote_name(Payload._meta.db_table)
         statement = f"INSERT INTO {table} (sha256, body) VALUES (%s, %s) ON CONFLICT DO NOTHING"
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(statement, self._batch)
-        self._batch, self._bytes = [], 0
+            cursor.executemany(statement, list(zip(keys, bodies.result(), strict=True)))
+
+
+def _compressed(texts: list[bytes]) -> list[bytes]:
+    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
+    if len(texts) == 1:
+        return [compressor.compress(texts[0])]
+    return [segment.tobytes() for segment in compressor.multi_compress_to_buffer(texts)]
 
 
 def _insert_events(row: Session, keys: list[bytes], start: int = 0) -> None:

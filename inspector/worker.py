@@ -6,6 +6,7 @@ within milliseconds; alone (team mode) it looks twice a second. The end of the p
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 RECOVER_EVERY = 2.0  # seconds between two looks for imports of dead workers
+GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
 HEARTBEAT_EVERY = 3.0  # seconds; well under importing.LEASE
 
 
@@ -57,6 +59,7 @@ def main(piped: bool = False) -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
     bell = Bell(piped)
+    gc.set_threshold(GARBAGE_EVERY, 20, 50)
     _load_ahead()
     with suppress(Stop):
         _work(bell)
