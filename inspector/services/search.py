@@ -199,10 +199,14 @@ def leaves(value: Any) -> Iterator[str]:
 
 
 def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
-    """Row number and text of the events from `start` to `stop`."""
-    log = Event.objects.filter(session=session, seq__gte=start, seq__lt=stop).order_by("seq")
-    for row_id, body in log.values_list("id", "payload__body").iterator(chunk_size=FETCHED):
-        yield row_id, text_of(convert.load_content(body).parts)
+    """Row number and text of the events from `start` to `stop`, few in memory at a time.
+
+    Each query is read to its end: on SQLite an open one would keep an old snapshot, from which no writing begins.
+    """
+    log = Event.objects.filter(session=session).order_by("seq").values_list("id", "payload__body")
+    for first in range(start, stop, FETCHED):
+        for row_id, body in list(log.filter(seq__gte=first, seq__lt=min(stop, first + FETCHED))):
+            yield row_id, text_of(convert.load_content(body).parts)
 
 
 def contents(places: list[Place]) -> dict[bytes, convert.Content]:

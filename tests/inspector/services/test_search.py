@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from django.db import connection
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
@@ -154,6 +157,28 @@ def test_a_session_changed_under_the_hand_is_not_indexed_twice(bring, recording)
     stale = Session.objects.get()
     stale.indexed = 0
     assert not search.index_some(stale)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_somebody_else_may_write_while_texts_are_read(bring, monkeypatch):
+    bring(native.write(session(*[user(f"needle {number}") for number in range(200)], model("done"))))
+    monkeypatch.setattr(search, "STEP_CHARS", 500)
+    text_of = search.text_of
+    monkeypatch.setattr(search, "text_of", lambda parts: written_elsewhere() or text_of(parts))
+    search.index_everything()
+    assert search.count(parse("needle"), Session.objects.get()) == 200
+
+
+def written_elsewhere() -> None:
+    """A write over a connection of its own, as the web process does."""
+
+    def write() -> None:
+        Session.objects.update(title="other")
+        connection.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    writer.join()
 
 
 def test_loops_and_fallback_summaries_are_counted_when_a_session_is_indexed(bring):
