@@ -7,6 +7,7 @@ request is the one that was really sent, and a modelled figure from the first di
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -104,11 +105,16 @@ class AttributedUsage:
         answers for all later ones.
         """
         at, epochs = self.ledger.steps["at"][start:stop], self.ledger.steps["epoch"][start:stop]
-        bases = np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
-        groups = np.stack([epochs, np.minimum(at, np.maximum(bases[epochs + 1], kept_from) + 1)])
-        _, rows, members = np.unique(groups, axis=1, return_index=True, return_inverse=True)
+        seen = np.minimum(at, np.maximum(self._bases[epochs + 1], kept_from) + 1)
+        changed = np.flatnonzero((epochs[1:] != epochs[:-1]) | (seen[1:] != seen[:-1])) + 1
+        rows = np.concatenate([np.zeros(min(stop - start, 1), dtype=np.int64), changed])
         same = [self._same(start + int(row), (*head, Span(kept_from, int(at[row]))), epoch) for row in rows]
-        return np.array(same, dtype=np.bool_)[members.reshape(-1)]
+        return np.repeat(np.array(same, dtype=np.bool_), np.diff(np.append(rows, stop - start)))
+
+    @cached_property
+    def _bases(self) -> Ints:
+        """Where each recorded compaction stands, by epoch + 1."""
+        return np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
 
     def _same(self, step: int, view: View, epoch: int) -> bool:
         return same_request(view, epoch, *self.ledger.recorded_view(step))
