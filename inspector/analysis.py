@@ -21,10 +21,14 @@ from guard_core.trace import Trace
 from guard_core.usage import usage_for
 from inspector import convert
 from inspector.figures.timeline import Timeline, timeline
+from inspector.kept import Kept
 from inspector.models import Session
 from inspector.presenters.whatif import DEFAULT_POLICY, Choice
 
-KEPT = 24  # analyses per process; one of 50,000 steps holds about 20 MB
+KEPT_BYTES = 100_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
+BYTES_A_STEP = 60  # of an analysis beside its traces: the series of the chart
+SMALLEST = 20_000  # bytes that any analysis takes
+KEPT_ERRORS = 64
 MEASURED_STEPS = 5_000  # a longer session measures its own error in a job, not in a page
 
 
@@ -91,12 +95,20 @@ class Analysis:
 
 def analyse(row: Session, choice: Choice) -> Analysis:
     """The analysis of a session under a choice. Raises GuardError where the settings contradict each other."""
-    return _analyse(str(row.pk), row.revision, row.window_override, choice)
+    key = (str(row.pk), row.revision, row.window_override, choice)
+    return _kept.get(key, lambda: _analyse(row, choice))
 
 
-@lru_cache(maxsize=KEPT)
-def _analyse(session_id: str, revision: int, override: int | None, choice: Choice) -> Analysis:
-    row = Session.objects.get(pk=session_id)
+def _size(analysis: Analysis) -> int:
+    """Bytes of the columns, which are nearly all of it; the ledger is kept elsewhere."""
+    columns = [*analysis.observed.columns.values(), *analysis.replayed.columns.values()]
+    return sum(column.nbytes for column in columns) + BYTES_A_STEP * analysis.ledger.step_count + SMALLEST
+
+
+_kept: Kept[Analysis] = Kept(KEPT_BYTES, _size)
+
+
+def _analyse(row: Session, choice: Choice) -> Analysis:
     ledger = convert.load_ledger(row)
     attribution = convert.load_attribution(row) or attribute(ledger)
     policy = get_policy(choice.policy or DEFAULT_POLICY, **choice.engine_settings())
@@ -109,7 +121,7 @@ def _analyse(session_id: str, revision: int, override: int | None, choice: Choic
     replayed = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request)
     data = timeline(ledger, observed, replayed)
     head = convert.load_head(row)
-    key = (session_id, row.revision)
+    key = (str(row.pk), row.revision)
     return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, head, key)
 
 
@@ -120,7 +132,7 @@ def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer |
     return FixedSummaries(defaults.SUMMARY_BYTES) if simulated else None
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=KEPT_ERRORS)
 def _own_error(key: tuple[str, int]) -> Errors | None:
     """The error does not depend on the replay's settings, so a changed setting does not wait for it."""
     ledger = convert.load_ledger(Session.objects.get(pk=key[0]))

@@ -13,9 +13,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -30,12 +29,14 @@ from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
+from inspector.kept import Kept
 from inspector.models import Event, Payload, Recording, Session, SessionData
 
 BATCH_BYTES = 4_000_000  # of texts a statement
 BATCH = 500  # rows a statement; PostgreSQL takes 65,535 parameters, old SQLite 32,766
 ZSTD_LEVEL = 3  # 0.34 of the size at 200 MB/s (spec/stack.md 3d)
-CACHED_SESSIONS = 16  # a 50,000-step session holds about 10 MB of columns
+KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
+CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
 _local = threading.local()
 
@@ -144,17 +145,17 @@ def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
 
 def load_ledger(row: Session) -> Ledger:
     """The columns of a session."""
-    return _ledger(str(row.pk), row.revision)
+    return cast(Ledger, _kept_of(row, _ledger))
 
 
 def load_attribution(row: Session) -> Attribution | None:
     """The attribution of a session; None where it was not made."""
-    return _attribution(str(row.pk), row.revision)
+    return cast(Attribution | None, _kept_of(row, _attribution))
 
 
 def load_head(row: Session) -> CoreSession:
     """Calls, recorded compactions, system prompt, tools: the session without its events."""
-    return _head(str(row.pk), row.revision)
+    return cast(CoreSession, _kept_of(row, _head))
 
 
 def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
@@ -182,28 +183,46 @@ def load_session(row: Session) -> CoreSession:
 
 def forget(row: Session) -> None:
     """Drop cached columns, after a session was changed in place."""
-    for cached in (_ledger, _attribution, _head, _loaded_marks):
-        cached.cache_clear()
+    _kept.clear()
 
 
-@lru_cache(maxsize=CACHED_SESSIONS)
-def _ledger(session_id: str, revision: int) -> Ledger:
+def _kept_of(row: Session, load: Callable[[str], Any]) -> Any:
+    """What `load` gives for a session, kept by its key and revision."""
+    key = str(row.pk)
+    return _kept.get((load, key, row.revision), lambda: load(key))
+
+
+def _size(value: Any) -> int:
+    """About the bytes that a loaded value holds."""
+    match value:
+        case Ledger():
+            return 2 * sum(column.nbytes for column in (*value.events.values(), *value.steps.values()))  # prefix sums
+        case Attribution():
+            return 2 * (value.tokens.nbytes + value.source.nbytes + value.residual.nbytes + value.baseline.nbytes)
+        case CoreSession():
+            return CALL_BYTES * len(value.calls)
+        case (lines, timestamps, source_ids):
+            return int(lines.nbytes + timestamps.nbytes + ID_BYTES * len(source_ids))
+    return 0
+
+
+_kept: Kept[Any] = Kept(KEPT_BYTES, _size)
+
+
+def _ledger(session_id: str) -> Ledger:
     return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
 
 
-@lru_cache(maxsize=CACHED_SESSIONS)
-def _attribution(session_id: str, revision: int) -> Attribution | None:
+def _attribution(session_id: str) -> Attribution | None:
     stored = _data(session_id, "attribution")
     return Attribution.from_bytes(_unpack(stored)) if stored else None
 
 
-@lru_cache(maxsize=CACHED_SESSIONS)
-def _head(session_id: str, revision: int) -> CoreSession:
+def _head(session_id: str) -> CoreSession:
     return decode(_unpack(_data(session_id, "head")), CoreSession, "session")
 
 
-@lru_cache(maxsize=CACHED_SESSIONS)
-def _loaded_marks(session_id: str, revision: int) -> tuple[Any, Any, tuple[str, ...]]:
+def _loaded_marks(session_id: str) -> tuple[Any, Any, tuple[str, ...]]:
     marks = decode(_unpack(_data(session_id, "lines")), Marks, "places of events")
     return np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8"), marks.source_ids
 
@@ -214,7 +233,7 @@ def _data(session_id: str, name: str) -> bytes:
 
 
 def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
-    lines, timestamps, source_ids = _loaded_marks(str(row.pk), row.revision)
+    lines, timestamps, source_ids = _kept_of(row, _loaded_marks)
     for seq, body in rows.values_list("seq", "payload__body"):
         content = load_content(body)
         yield CoreEvent(
