@@ -82,7 +82,7 @@ def _load_ahead() -> None:
 
 
 def _work(bell: Bell) -> None:
-    from django.db import Error, close_old_connections
+    from django.db import Error, connections
 
     from inspector.services.gallery import recover_runs
     from inspector.services.importing import recover_imports
@@ -97,7 +97,7 @@ def _work(bell: Bell) -> None:
             run_ready_tasks()
         except Error:
             log.warning("the database does not answer; trying again", exc_info=True)
-            close_old_connections()
+            connections.close_all()  # one that is stuck in a lock would stay stuck
             time.sleep(1)
         bell.wait()
 

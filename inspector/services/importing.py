@@ -22,9 +22,10 @@ from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
-from inspector.convert import store_session, store_texts
+from inspector.convert import store_texts
 from inspector.figures.first_look import look_of
 from inspector.models import Import, Recording
+from inspector.services import growth
 from inspector.services.deleting import drop_texts
 from inspector.services.summaries import ToolCount, session_counts
 from inspector.services.uploads import Received, drop_unused, keep
@@ -250,11 +251,13 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     counted = _count_all(found, watch)
     watch.phase("indexed")
     report = _report(found, counted, watch)
+    grown = growth.find_grown(recording)
     with transaction.atomic():
-        recording.sessions.all().delete()
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
-            rows.append(store_session(recording, ordinal, session, ledger, attribution, window=window, counts=counts))
+            more: dict[str, Any] = {"window": window, "counts": counts}
+            rows.append(growth.store(grown, recording, ordinal, session, ledger, attribution, **more))
+        growth.close(grown, recording, len(rows))
         Recording.objects.filter(pk=recording.pk).update(format=found.format)
         report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
         watch.close(report)

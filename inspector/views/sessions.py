@@ -15,6 +15,7 @@ from inspector.htmx import render_part, wants_part
 from inspector.models import Session
 from inspector.presenters import overview
 from inspector.presenters.whatif import NAMES, form, parse_choice
+from inspector.services.summaries import recount
 from inspector.views.frame import Frame, frame, number
 
 SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
@@ -54,6 +55,7 @@ def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
         return render(request, "inspector/sessions/window_error.html", {"session": row, **errors}, status=422)
     row.window_override = int(choice.window) if choice.window else None
     row.save(update_fields=["window_override"])
+    recount(row)
     return redirect(row)
 
 

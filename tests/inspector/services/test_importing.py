@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
+from inspector import convert
 from inspector.convert import load_session
 from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.services import importing
@@ -137,7 +138,7 @@ def test_reading_a_file_again_replaces_its_sessions(bring, recording):
 def test_a_text_that_is_said_twice_is_stored_once(bring, recording):
     bring(recording)
     before = Payload.objects.count()
-    bring(recording + b"\n", "the same with one more byte.jsonl")
+    bring(b"\n" + recording, "the same with one more byte.jsonl")
     assert Payload.objects.count() == before
     assert Session.objects.count() == 2
 
@@ -154,13 +155,13 @@ def test_a_cancelled_import_ends_at_once_and_keeps_nothing(db, folders, recordin
 
 def test_cancel_while_storing_leaves_nothing(db, folders, recording, monkeypatch):
     job = submit(receive([recording], "a.jsonl"))
-    store = importing.store_session
+    store = convert.store_session
 
     def cancelled_meanwhile(*args, **options):
         cancel_import(job)
         return store(*args, **options)
 
-    monkeypatch.setattr(importing, "store_session", cancelled_meanwhile)
+    monkeypatch.setattr(convert, "store_session", cancelled_meanwhile)
     run_import(str(job.pk))
     assert not Session.objects.exists()
 
@@ -201,13 +202,13 @@ def test_a_worker_that_still_reports_is_left_alone(db, folders, recording):
 
 def test_a_worker_that_lost_its_lease_stores_nothing(db, folders, recording, monkeypatch):
     job = submit(receive([recording], "a.jsonl"))
-    store = importing.store_session
+    store = convert.store_session
 
     def taken_over(*args, **options):
         Import.objects.update(lease="another worker")
         return store(*args, **options)
 
-    monkeypatch.setattr(importing, "store_session", taken_over)
+    monkeypatch.setattr(convert, "store_session", taken_over)
     run_import(str(job.pk))
     assert not Session.objects.exists()
 

@@ -69,21 +69,21 @@ def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypa
 
     monkeypatch.setattr(importing.Watch, "event", cancelled_on_the_way)
     assert bring(transcript).state == "cancelled"
-    assert not (Payload.objects.exists() or Session.objects.exists() or Recording.objects.exists())
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
 
 
 def test_a_failure_after_texts_were_stored_leaves_none(bring, transcript, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(importing, "store_session", full)
+    monkeypatch.setattr(convert, "store_session", full)
     assert bring(transcript).state == "failed"
-    assert not (Payload.objects.exists() or Session.objects.exists() or Recording.objects.exists())
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
 
 
 def test_texts_of_other_sessions_outlive_a_failure(bring, recording, transcript, monkeypatch):
     bring(recording)
     texts = Payload.objects.count()
-    monkeypatch.setattr(importing, "store_session", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(convert, "store_session", lambda *_, **__: 1 / 0)
     assert bring(transcript).state == "failed"
     assert Payload.objects.count() == texts > 0

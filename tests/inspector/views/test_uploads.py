@@ -44,7 +44,7 @@ def test_pasted_text_becomes_a_session(client, recording):
 
 
 def test_several_files_lead_to_the_list(client, recording):
-    answer = client.post("/recordings/", {"file": [file(recording), file(recording + b"\n", "b.jsonl")]})
+    answer = client.post("/recordings/", {"file": [file(recording), file(b"\n" + recording, "b.jsonl")]})
     assert answer["Location"] == "/"
     assert Session.objects.count() == 2
 

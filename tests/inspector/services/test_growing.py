@@ -1,0 +1,49 @@
+"""A recording whose agent was still running comes again, longer."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from inspector.models import Import, Recording, Session
+from inspector.services import importing, uploads
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
+
+
+def chat(turns: int) -> bytes:
+    roles = [(role, turn) for turn in range(turns) for role in ("user", "assistant")]
+    said = ({"role": role, "content": f"{role} says {turn} " * 9} for role, turn in roles)
+    return b"".join(json.dumps(message).encode() + b"\n" for message in said)
+
+
+def upload(turns: int) -> Session:
+    job = importing.submit(uploads.receive([chat(turns)], "growing.jsonl"))
+    importing.run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == Import.State.DONE, job.message
+    return job.recording.sessions.get()
+
+
+def test_a_file_that_has_grown_extends_its_session():
+    first = upload(20)
+    Session.objects.filter(pk=first.pk).update(title="Mine")
+    grown = upload(30)
+    assert (grown.pk, grown.title) == (first.pk, "Mine")
+    assert (first.events, grown.events) == (40, 60)
+    assert Session.objects.count() == 1
+
+
+def test_the_shorter_file_goes_when_the_longer_one_is_stored(django_capture_on_commit_callbacks):
+    upload(20)
+    with django_capture_on_commit_callbacks(execute=True):
+        upload(30)
+    assert Recording.objects.get().size == len(chat(30))
+
+
+def test_pages_of_a_grown_session_show_the_new_steps():
+    address = reverse("session_steps", args=[upload(20).pk])
+    assert b"of 20" in Client().get(address).content
+    upload(30)
+    assert b"of 30" in Client().get(address).content
