@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from sys import intern
 from typing import Any, cast
 
 import msgspec
@@ -176,7 +177,7 @@ class _Reader:
             parts=parts if self.texts is None else tuple(map(outline, parts)),
             timestamp=fields.timestamp(obj, "timestamp"),
             message_id=fields.text(message, "id"),
-            model=fields.text(message, "model"),
+            model=intern(fields.text(message, "model")),
             usage=usage,
             meta=obj.get("isMeta") is True or _is_automatic(parts),
             summary=summary,
@@ -217,7 +218,7 @@ class _Reader:
 
     def _node(self, line: Line, kind: str, *, keep_copies: bool = False) -> Node | None:
         """The place of a line in the tree; None for a second copy of a line (resumed and forked files hold them)."""
-        uuid = fields.text(line.obj, "uuid")
+        uuid = intern(fields.text(line.obj, "uuid"))  # it comes again as the parent of the next line
         seen = self.uuids.setdefault("message" if kind in {"user", "assistant", "summary"} else kind, set())
         if uuid in seen and uuid:
             self.notes.folded += 1
@@ -227,7 +228,7 @@ class _Reader:
         parent = fields.text(line.obj, "parentUuid")
         logical = fields.text(line.obj, "logicalParentUuid")
         sidechain = line.obj.get("isSidechain") is True
-        node = Node(line.number, uuid, parent or logical, kind, sidechain, rooted="parentUuid" in line.obj)
+        node = Node(line.number, uuid, intern(parent or logical), kind, sidechain, rooted="parentUuid" in line.obj)
         self.nodes.append(node)
         return node
 
@@ -600,7 +601,7 @@ def _usage(line: Line, message: dict[str, Any]) -> ModelCall | None:
         cache_write_tokens=written,
         # Before the message is complete this is the value at its start, not the number of tokens written.
         output_tokens=output if message.get("stop_reason") else None,
-        model=fields.text(message, "model"),
+        model=intern(fields.text(message, "model")),
         timestamp=fields.timestamp(line.obj, "timestamp"),
         line=line.number,
         source_id=fields.text(message, "id"),

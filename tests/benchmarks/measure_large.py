@@ -190,12 +190,14 @@ def measure(server: Running, path: Path) -> str:
     print(f"first chart              {charted - last:8.2f} s after the last byte")
     print(f"complete                 {ready - last:8.2f} s after the last byte")
     print(
-        f"memory, all processes    +{resident:7.0f} MB resident, +{proportional:.0f} MB proportional (from {before[0]:.0f})"
+        f"memory, all processes    +{resident:7.0f} MB resident, +{proportional:.0f} MB proportional "
+        f"(from {before[0]:.0f})"
     )
     print(f"load of the machine      {os.getloadavg()[0]:8.1f} (1 minute, {os.cpu_count()} cores)")
     print(f"memory afterwards        +{after[0] - before[0]:7.0f} MB resident")
     print(
-        f"disk at most             +{(max(seen.disk) - disk) / 1e6:7.0f} MB, afterwards +{(sum(map(size_of, folders)) - disk) / 1e6:.0f} MB"
+        f"disk at most             +{(max(seen.disk) - disk) / 1e6:7.0f} MB, "
+        f"afterwards +{(sum(map(size_of, folders)) - disk) / 1e6:.0f} MB"
     )
     for name, delays in seen.delays.items():
         p50, p95 = percentile(delays, 0.5) * 1000, percentile(delays, 0.95) * 1000

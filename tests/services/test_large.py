@@ -1,0 +1,95 @@
+"""Long files over real sockets: a chart before the end, workers killed in every phase, nothing left half done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from guard_core.simulator.big_files import write_claude_code
+from tests.services.server import Running, running, until
+from tests.services.test_uploading import only
+
+RECOVERED_SECONDS = 60  # the promise is 30 on a quiet machine
+PHASES = ("parsed", "counted", "indexed")
+
+
+def transcript(seed: int, steps: int = 7_000, size: int = 28_000_000) -> bytes:
+    out = BytesIO()
+    write_claude_code(out, steps=steps, size=size, seed=seed)
+    return out.getvalue()
+
+
+@pytest.fixture
+def started(tmp_path: Path):
+    with running(tmp_path / "data", TMPDIR=str(tmp_path)) as server:
+        yield server
+
+
+def rows(server: Running, statement: str) -> list[tuple]:
+    """What is in the database of the server; for SQLite alone, whose file can be read beside it."""
+    with sqlite3.connect(f"file:{server.data_dir / 'inspector.sqlite3'}?mode=ro", uri=True, timeout=20) as database:
+        return database.execute(statement).fetchall()
+
+
+def counted(server: Running, table: str) -> int:
+    return int(rows(server, f"SELECT count(*) FROM inspector_{table}")[0][0])
+
+
+def complete(server: Running, url: str) -> str:
+    return until(lambda: server.get(url).headers.get("location", ""), RECOVERED_SECONDS)
+
+
+def test_a_chart_is_shown_while_the_file_is_read(started: Running) -> None:
+    job = only(started.send("big.jsonl", transcript(1)))
+    page = until(lambda: (text := started.get(job["url"]).text) and "first-look" in text and text, 20)
+    assert "7,000 model calls" in page
+    assert counted(started, "session") == 0
+    assert started.get(complete(started, job["url"])).status == 200
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_worker_killed_in_any_phase_costs_a_delay_and_nothing_else(phase: str, started: Running) -> None:
+    job = only(started.send("big.jsonl", transcript(PHASES.index(phase) + 2)))
+    end = time.monotonic() + 30
+    while time.monotonic() < end and not counted(started, "session"):
+        if rows(started, "SELECT phase FROM inspector_import") == [(phase,)]:
+            os.kill(started.workers()[0], signal.SIGKILL)
+            break
+    assert counted(started, "session") in (0, 1)  # not there, or committed with the word "done"
+    assert started.get(complete(started, job["url"])).status == 200
+    assert [counted(started, table) for table in ("session", "sessiondata")] == [1, 1]
+    assert (
+        rows(started, "SELECT count(*) FROM inspector_event")[0][0]
+        == rows(started, "SELECT events FROM inspector_session")[0][0]
+    )
+    assert rows(started, "PRAGMA foreign_key_check") == []
+
+
+def test_a_cancelled_long_import_leaves_nothing(started: Running) -> None:
+    job = only(started.send("big.jsonl", transcript(7)))
+    until(lambda: rows(started, "SELECT phase FROM inspector_import") == [("counted",)])
+    asked = time.monotonic()
+    started.post(job["url"] + "cancel")
+    until(lambda: "cancelled" in started.get(job["url"]).text, 10)
+    assert time.monotonic() - asked < 10  # the promise is 2 on a quiet machine
+    until(lambda: counted(started, "payload") == 0)
+    assert counted(started, "session") == 0
+    assert not [path for path in (started.data_dir / "recordings").rglob("*") if path.is_file()]
+    assert not list(started.data_dir.joinpath("incoming").iterdir())
+
+
+def test_a_file_over_the_limit_is_refused_before_it_is_written(started: Running) -> None:
+    before = {path: path.stat().st_size for path in started.data_dir.parent.rglob("*") if path.is_file()}
+    answer = started.request(
+        "POST", "/recordings/", None, {"Content-Length": str(257 * 2**20 + 2**17), "Content-Type": "text/plain"}
+    )
+    assert answer.status == 413
+    assert "268,435,456" in answer.text or "268,500,992" in answer.text
+    after = {path for path in started.data_dir.parent.rglob("*") if path.is_file()}
+    assert not {path for path in after - before.keys() if not path.name.endswith(("-wal", "-shm"))}
