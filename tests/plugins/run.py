@@ -1,4 +1,4 @@
-"""The whole suite: on PostgreSQL and Redis where they answer, then on SQLite, whose summary comes last."""
+"""The whole suite: on PostgreSQL and Redis where they answer, then what measures time, then all else on SQLite."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlparse
 
 PARALLEL = "2"  # processes; the rest of a small machine is left to the servers and the browser under test
 DATABASE_TESTS = ("tests/inspector", "tests/services")
+SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 POSTGRES_USERS = ("postgres", "root")
 REDIS_URL = "redis://127.0.0.1:6379/15"
 
@@ -21,14 +22,20 @@ def main(arguments: list[str]) -> int:
         return run(arguments, database="", redis=redis)
     if os.environ.get("CI") and not (postgres and redis):
         print("PostgreSQL or Redis does not answer on 127.0.0.1: their tests cannot run here.", file=sys.stderr)
+    whole = ["-n", PARALLEL, "--dist", "loadgroup", "--benchmark-disable", f"--ignore={SPEED_TESTS}"]
+    runs = [
+        ("What measures time, alone:", ["--benchmark-disable", SPEED_TESTS], ""),
+        ("Everything else, on SQLite:", whole, ""),
+    ]
     if postgres:
-        print("The tests that touch a database, on PostgreSQL:", flush=True)
-        if failed := run(["-m", "not browser", *DATABASE_TESTS], database=postgres, redis=redis):
-            return failed
-        print("The whole suite, on SQLite:", flush=True)
+        runs.insert(0, ("What touches a database, on PostgreSQL:", ["-m", "not browser", *DATABASE_TESTS], postgres))
     else:
         print("No PostgreSQL answers on 127.0.0.1:5432 (or TEST_DATABASE_URL); the suite runs on SQLite.", flush=True)
-    return run(["-n", PARALLEL, "--dist", "loadgroup", "--benchmark-disable"], database="", redis=redis)
+    for title, chosen, database in runs:
+        print(title, flush=True)
+        if failed := run(chosen, database=database, redis=redis):
+            return failed
+    return 0
 
 
 def run(arguments: list[str], *, database: str, redis: str) -> int:
