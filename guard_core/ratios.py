@@ -117,20 +117,15 @@ def _bounded(amounts: Ints, goal: Floats, prior: Floats, belief: Floats, estimat
 
 
 def _normal(amounts: Ints, trust: Floats, goal: Floats) -> tuple[Floats, Floats]:
-    """The weighted normal equations, summed interval by interval."""
+    """The weighted normal equations, summed in the order of the intervals, so that they are the same anywhere."""
     kinds = amounts.shape[1]
-    matrix, right = np.zeros((kinds, kinds)), np.zeros(kinds)
-    for row in range(kinds):
-        weighted = amounts[:, row] * trust
-        right[row] = _total(weighted * goal)
-        for column in range(row, kinds):
-            matrix[row, column] = matrix[column, row] = _total(weighted * amounts[:, column])
-    return matrix, right
-
-
-def _total(values: Floats) -> float:
-    """A sum in the order of the values."""
-    return float(np.cumsum(values)[-1])
+    rows, columns = np.triu_indices(kinds)
+    weighted = amounts * trust[:, None]
+    products = np.concatenate([weighted[:, rows] * amounts[:, columns], weighted * goal[:, None]], axis=1)
+    totals = np.cumsum(products, axis=0)[-1]
+    matrix = np.zeros((kinds, kinds))
+    matrix[rows, columns] = matrix[columns, rows] = totals[: len(rows)]
+    return matrix, totals[len(rows) :].copy()
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
