@@ -34,12 +34,16 @@ def compare(session: Session, ledger: Ledger) -> dict[str, dict[str, Errors]]:
     "and the first call": what the first call holds beyond its text is added to all others. "and the call before":
     the count of the call before plus the counter's tokens of what was added; calls after a compaction are left out.
     """
-    return {name: _givens(ledger, request_counts(session, ledger, counter)) for name, counter in COUNTERS.items()}
+    return {name: given_errors(ledger, request_counts(session, ledger, counter)) for name, counter in COUNTERS.items()}
 
 
-def request_counts(session: Session, ledger: Ledger, counter: Counter) -> Ints:
-    """What a counter says of the request really sent at every step."""
-    events = _event_counts(session.events, counter)
+def request_counts(session: Session, ledger: Ledger, counter: Counter, events: Ints | None = None) -> Ints:
+    """What a counter says of the request really sent at every step.
+
+    `events`: what it says of each event, where that is known already; then the session's own events are not read.
+    """
+    if events is None:
+        events = _event_counts(session.events, counter)
     inserted = tuple(
         tuple(int(value) for value in _event_counts(item.messages, counter)) for item in session.compactions
     )
@@ -62,7 +66,8 @@ def _fixed(session: Session, counter: Counter) -> int:
     return sum(counter(texts))
 
 
-def _givens(ledger: Ledger, counts: Ints) -> dict[str, Errors]:
+def given_errors(ledger: Ledger, counts: Ints) -> dict[str, Errors]:
+    """Errors of the counts of requests, one per step, for each of GIVENS."""
     recorded, epoch = ledger.steps["prompt_tokens"], ledger.steps["epoch"]
     steps = np.flatnonzero(recorded > 0)
     if not len(steps):

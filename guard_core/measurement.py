@@ -5,6 +5,7 @@ Errors are relative to the recorded prompt tokens: +0.10 says that the predictio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -58,13 +59,19 @@ class Measurement:
     stretches: Errors | None
 
 
-def measure_session(ledger: Ledger, weights: Ints | None = None) -> Measurement:
-    """Predict every reported call from all the others, as if it alone had not been reported."""
+def measure_session(
+    ledger: Ledger, weights: Ints | None = None, each: Callable[[], object] = lambda: None
+) -> Measurement:
+    """Predict every reported call from all the others, as if it alone had not been reported.
+
+    `each` is called between the parts of the work, and may raise to break it off.
+    """
     recorded = ledger.steps["prompt_tokens"]
     amounts, start = content(ledger, weights), start_ratios(weights, ledger)
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     how = np.zeros(len(recorded), dtype=np.int64)
     for group in _groups(np.flatnonzero(recorded > 0)):
+        each()
         _predict(ledger, weights, amounts, start, group, predicted, how)
     kind = _kinds(ledger, amounts * start)
     done = np.flatnonzero(how != NONE)
@@ -75,7 +82,7 @@ def measure_session(ledger: Ledger, weights: Ints | None = None) -> Measurement:
         overall=errors(recorded, predicted, done),
         by_kind=_split(recorded, predicted, done, kind, KINDS),
         by_method=_split(recorded, predicted, done, how, METHODS),
-        stretches=_measure_stretches(ledger, weights),
+        stretches=_measure_stretches(ledger, weights, each),
     )
 
 
@@ -123,7 +130,7 @@ def _predict(
         predicted[step], how[step] = tokens, way
 
 
-def _measure_stretches(ledger: Ledger, weights: Ints | None) -> Errors | None:
+def _measure_stretches(ledger: Ledger, weights: Ints | None, each: Callable[[], object]) -> Errors | None:
     """Errors of the calls of whole stretches, each predicted from the others."""
     recorded, epoch = ledger.steps["prompt_tokens"], ledger.steps["epoch"]
     reported = recorded > 0
@@ -132,6 +139,7 @@ def _measure_stretches(ledger: Ledger, weights: Ints | None) -> Errors | None:
         return None
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     for stretch in stretches:
+        each()
         steps = np.flatnonzero(reported & (epoch == stretch))
         found = attribute(without(ledger, steps), weights)
         predicted[steps] = np.maximum(1, attributed_steps(ledger, found.overhead, found.prices)[steps])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from django.utils import timezone
 from django_tasks import task
 
-from inspector.services import deleting, gallery, importing, search
+from inspector.services import deleting, estimating, gallery, importing, search
 
 
 @task()
 def import_recording(job_id: str) -> None:
     importing.run_import(job_id)
     search.prepare(job_id)
+    estimating.prepare(job_id)
 
 
 @task()
@@ -23,6 +24,12 @@ def play_gallery(run_id: str) -> None:
 def index_texts(name: str) -> None:
     """A slice of the text index; named after the import that asked."""
     search.run_slice(name)
+
+
+@task()
+def count_tokens(name: str) -> None:
+    """A slice of the tokenizer counts and of the errors of estimators; named after the import that asked."""
+    estimating.run_slice(name)
 
 
 @task()

@@ -1,8 +1,20 @@
 """What is stored: recordings (bytes), imports (jobs), sessions (numbers) and, apart from them, their texts."""
 
+from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
 from inspector.models.recordings import Import, Recording
 from inspector.models.sessions import Event, Payload, Session, SessionData
 from inspector.models.tags import Tag
 
-__all__ = ["Event", "GalleryRun", "Import", "Payload", "Recording", "Session", "SessionData", "Tag"]
+__all__ = [
+    "Estimate",
+    "Event",
+    "GalleryRun",
+    "Import",
+    "Payload",
+    "Recording",
+    "Session",
+    "SessionData",
+    "Tag",
+    "TextCount",
+]

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from inspector.models import Event, Import, Payload, Session, Tag
+from inspector.models import Event, Import, Payload, Session, Tag, TextCount
 from inspector.services.uploads import drop_unused
 
 UNDO_FOR = timedelta(days=1)
@@ -66,10 +66,12 @@ def purge(before: datetime) -> int:
 
 def drop_texts() -> None:
     """One pass over both tables: what no event names is nobody's, unless an import under way has just brought it."""
-    texts, events = (connection.ops.quote_name(model._meta.db_table) for model in (Payload, Event))
+    models = (Payload, Event, TextCount)
+    texts, events, counts = (connection.ops.quote_name(model._meta.db_table) for model in models)
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # an import under way may count on a text that nobody else uses any more
             cursor.execute(f"LOCK TABLE {texts} IN SHARE ROW EXCLUSIVE MODE")
         if Import.objects.filter(state=Import.State.RUNNING).exists():
             return  # it sweeps when it fails; else the next deletion does
         cursor.execute(f"DELETE FROM {texts} WHERE sha256 NOT IN (SELECT payload_id FROM {events})")
+        cursor.execute(f"DELETE FROM {counts} WHERE sha256 NOT IN (SELECT sha256 FROM {texts})")
