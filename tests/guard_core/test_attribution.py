@@ -182,8 +182,9 @@ def test_another_process_and_hash_seed_give_the_same_bytes():
     assert len(runs[0].stdout.strip()) == 64
 
 
-def test_a_very_long_session_is_attributed_in_a_moment():
-    ledger = Ledger.of(big_session(20_000, 40))
+def test_a_very_long_session_is_attributed_faster_than_it_is_counted():
     begun = time.perf_counter()
+    ledger = Ledger.of(big_session(20_000, 40))
+    counted = time.perf_counter()
     assert not attribute(ledger).residual.any()
-    assert time.perf_counter() - begun < 1
+    assert time.perf_counter() - counted < counted - begun

@@ -263,10 +263,12 @@ def test_the_gravest_come_first():
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
-def test_fifty_thousand_steps_take_a_moment(is_recorded):
+def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them(is_recorded):
     big = big_session()
+    begun = time.perf_counter()
     ledger, made = recorded(big) if is_recorded else replayed(big)
+    counted = time.perf_counter() - begun
     found = attribute(ledger)
     begun = time.perf_counter()
     assert findings(ledger, made, found, recorded=is_recorded)
-    assert time.perf_counter() - begun < 0.05
+    assert time.perf_counter() - begun < counted / 3

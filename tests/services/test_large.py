@@ -74,10 +74,8 @@ def test_a_worker_killed_in_any_phase_costs_a_delay_and_nothing_else(phase: str,
 def test_a_cancelled_long_import_leaves_nothing(started: Running) -> None:
     job = only(started.send("big.jsonl", transcript(7)))
     until(lambda: rows(started, "SELECT phase FROM inspector_import") == [("counted",)])
-    asked = time.monotonic()
     started.post(job["url"] + "cancel")
     until(lambda: "cancelled" in started.get(job["url"]).text, 10)
-    assert time.monotonic() - asked < 10  # the promise is 2 on a quiet machine
     until(lambda: counted(started, "payload") == 0)
     assert counted(started, "session") == 0
     assert not [path for path in (started.data_dir / "recordings").rglob("*") if path.is_file()]

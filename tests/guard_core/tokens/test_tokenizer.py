@@ -37,10 +37,13 @@ def test_lone_surrogates_and_nul_are_counted():
 
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, " " * 1_000_000, "漢字かな" * 250_000, "-" * 1_000_000], ids=len)
-def test_endless_runs_take_no_time(text):
+def test_endless_runs_cost_no_more_than_some_prose(text):
+    begun = time.perf_counter()
+    tokenizer.count(["".join(f"word {number} and then " for number in range(100_000))])
+    prose = time.perf_counter() - begun
     begun = time.perf_counter()
     assert tokenizer.count([text])[0] > 0
-    assert time.perf_counter() - begun < 5
+    assert time.perf_counter() - begun < 20 * prose
 
 
 def test_pieces_are_the_text_again_and_change_little():
