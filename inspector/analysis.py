@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+from uuid import UUID
 
 from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
 from guard_core.findings import Case, Finding, findings, verdict
 from guard_core.ledger import Ledger
-from guard_core.measurement import Errors, measure_session
+from guard_core.measurement import Errors
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
@@ -24,12 +25,11 @@ from inspector.figures.timeline import Timeline, timeline
 from inspector.kept import Kept
 from inspector.models import Session
 from inspector.presenters.whatif import DEFAULT_POLICY, Choice
+from inspector.services.estimating import load_result
 
 KEPT_BYTES = 100_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 60  # of an analysis beside its traces: the series of the chart
 SMALLEST = 20_000  # bytes that any analysis takes
-KEPT_ERRORS = 64
-MEASURED_STEPS = 5_000  # a longer session measures its own error in a job, not in a page
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,11 @@ class Analysis:
     def replayed_case(self) -> Case:
         return Case(self.ledger, self.replayed, self.attribution, False)
 
-    @cached_property
+    @property
     def own_error(self) -> Errors | None:
-        """How well this session's recorded calls are predicted from one another."""
-        return _own_error(self.key)
+        """How well this session's recorded calls are predicted from one another; None while a job measures it."""
+        found = load_result(Session(pk=UUID(self.key[0]), revision=self.key[1]))
+        return found.own if found else None
 
     @property
     def diverges(self) -> bool:
@@ -130,15 +131,6 @@ def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer |
     if choice.summary:
         return get_summarizer(choice.summary, ledger)
     return FixedSummaries(defaults.SUMMARY_BYTES) if simulated else None
-
-
-@lru_cache(maxsize=KEPT_ERRORS)
-def _own_error(key: tuple[str, int]) -> Errors | None:
-    """The error does not depend on the replay's settings, so a changed setting does not wait for it."""
-    ledger = convert.load_ledger(Session.objects.get(pk=key[0]))
-    if ledger.usage_ratio is not None or ledger.step_count > MEASURED_STEPS:
-        return None
-    return measure_session(ledger).overall
 
 
 def window_of(row: Session, choice: Choice) -> Sourced:
