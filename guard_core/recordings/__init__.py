@@ -101,7 +101,20 @@ def detect(source: Source) -> RecordingFormat:
             continue
     if source.shape is Shape.JSON:
         source.json(allow_nan=True)  # a damaged beginning is told as such: raises
+    _check_single_line(source)
     raise _unknown(source)
+
+
+def _check_single_line(source: Source) -> None:
+    """Raise what is damaged in a file of one line: a JSON value that stops a strict reading looks like a line."""
+    heads = source.head_lines(2) if source.shape is Shape.LINES else []
+    if len(heads) != 1:
+        return
+    try:
+        source.json(allow_nan=True)
+    except RecordingError as error:
+        if error.line == heads[0].number:
+            raise
 
 
 def _unknown(source: Source) -> UnknownFormat:

@@ -20,6 +20,7 @@ class Case(NamedTuple):
     strict: str | int
     lenient: str | int
     sentence: str
+    line: int | None = None  # that a strict refusal names
 
 
 def user(number: int, text: str = "Look", **fields: Any) -> bytes:

@@ -4,9 +4,13 @@ import msgspec
 import pytest
 
 from guard_core import errors
-from guard_core.recordings import read
-from tests.recordings.damaged import CASES, LINE_CASES, Case
+from guard_core.recordings import FORMATS, read
+from tests.recordings.damaged import CASES as PLAIN_CASES
+from tests.recordings.damaged import LINE_CASES, Case
+from tests.recordings.damaged_formats import FORMAT_CASES, OUTCOMES
+from tests.recordings.seeds import DATABASES, SEEDS
 
+CASES = [*PLAIN_CASES, *FORMAT_CASES]
 NAMES = [case.name for case in CASES]
 
 
@@ -53,5 +57,12 @@ def test_what_is_read_can_be_stored_anywhere(case):
 
 
 def test_there_are_many_cases():
-    assert len(CASES) >= 100
+    assert len(CASES) >= 350
     assert len(set(NAMES)) == len(NAMES)
+    assert set(OUTCOMES) == {case.name for case in FORMAT_CASES}
+
+
+def test_every_format_has_seeds_that_are_good():
+    found = {read(content, strict=True).format for content in (*SEEDS.values(), *DATABASES.values())}
+
+    assert found == {format_.name for format_ in FORMATS}

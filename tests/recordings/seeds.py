@@ -1,0 +1,326 @@
+"""One small good recording of every format, in which a user says WORDS: what `damaged_formats` damages."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import zipfile
+from typing import Any
+
+WORDS = "List files"
+TIME = "2026-03-01T10:00:00.000Z"
+CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
+USAGE = {"prompt_tokens": 100, "completion_tokens": 5}
+INPUT = {"input_tokens": 100, "output_tokens": 5}
+CHAT: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": WORDS},
+    {"role": "assistant", "content": "I look", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "a.txt"},
+    {"role": "assistant", "content": "Done"},
+]
+
+
+def lines(*objects: Any) -> bytes:
+    """JSON Lines."""
+    return b"".join(json.dumps(item).encode() + b"\n" for item in objects)
+
+
+def database(tables: dict[str, list[dict[str, Any]]]) -> bytes:
+    """A SQLite file of these rows; the columns of a table are those of its first row."""
+    connection = sqlite3.connect(":memory:")
+    for name, rows in tables.items():
+        connection.execute(f"CREATE TABLE {name} ({', '.join(rows[0])})")
+        for row in rows:
+            holes = ", ".join("?" * len(row))
+            connection.execute(f"INSERT INTO {name} ({', '.join(row)}) VALUES ({holes})", tuple(row.values()))
+    connection.commit()
+    return bytes(connection.serialize())
+
+
+def archive(entries: dict[str, bytes]) -> bytes:
+    """A zip of these entries."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, data in entries.items():
+            target.writestr(zipfile.ZipInfo(name), data)
+    return out.getvalue()
+
+
+def _text(words: str, kind: str = "text") -> list[dict[str, str]]:
+    return [{"type": kind, "text": words}]
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _native() -> bytes:
+    from guard_core.recordings import native
+    from tests.builders import model, session, tool_call, tool_result, user
+
+    return native.write(session(user(WORDS), tool_call("ls", "c1"), tool_result({"n": 1}, "ls", "c1"), model("Done")))
+
+
+def _claude() -> bytes:
+    user = {"type": "user", "uuid": "n1", "parentUuid": None, "sessionId": "s", "message": CHAT[1]}
+    said = {"id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
+    return lines(user, {"type": "assistant", "uuid": "n2", "parentUuid": "n1", "sessionId": "s", "message": said})
+
+
+def _adk_event(role: str, words: str, at: float) -> dict[str, Any]:
+    content = {"role": role, "parts": [{"text": words}]}
+    usage = {"promptTokenCount": 100} if role == "model" else None
+    return {"id": f"e{at}", "author": role, "timestamp": at, "content": content, "usageMetadata": usage}
+
+
+_ADK = [_adk_event("user", WORDS, 1.0), _adk_event("model", "Done", 2.0)]
+
+
+def _adk_database() -> bytes:
+    rows = [
+        {"id": f"e{n}", "app_name": "a", "user_id": "u", "session_id": "s", "timestamp": n, "event_data": _json(event)}
+        for n, event in enumerate(_ADK)
+    ]
+    rows = [{**row, "event_data": row["event_data"].decode()} for row in rows]  # type: ignore[attr-defined]
+    head = {"app_name": "a", "user_id": "u", "id": "s", "state": "{}", "create_time": 1, "update_time": 2}
+    return database({"sessions": [head], "events": rows, "app_states": [{"app_name": "a", "state": "{}"}]})
+
+
+def _codex() -> bytes:
+    def item(kind: str, **payload: Any) -> dict[str, Any]:
+        return {"timestamp": TIME, "type": kind, "payload": payload}
+
+    info = {"last_token_usage": INPUT, "total_token_usage": INPUT, "model_context_window": 200_000}
+    return lines(
+        item("session_meta", id="s1", cwd="/repo", timestamp=TIME),
+        item("response_item", type="message", role="user", content=_text(WORDS, "input_text")),
+        item("response_item", type="message", role="assistant", content=_text("Done", "output_text")),
+        item("event_msg", type="token_count", info=info),
+    )
+
+
+def _pi() -> bytes:
+    usage = {"input": 100, "cacheRead": 0, "cacheWrite": 0, "output": 7}
+    said = {"role": "assistant", "content": _text("Done"), "usage": usage, "model": "m", "stopReason": "stop"}
+    entry = {"type": "message", "timestamp": TIME}
+    return lines(
+        {"type": "session", "version": 3, "id": "s1", "timestamp": TIME, "cwd": "/repo"},
+        {**entry, "id": "e0", "parentId": None, "message": {"role": "user", "content": _text(WORDS)}},
+        {**entry, "id": "e1", "parentId": "e0", "message": said},
+    )
+
+
+def _opencode() -> bytes:
+    end = {"type": "step-finish", "tokens": {"input": 100, "output": 5, "cache": {"read": 0, "write": 0}}}
+    info = {"id": "m1", "role": "user", "time": {"created": 1_770_000_000_000}}
+    said = {"info": {**info, "id": "m2", "role": "assistant", "modelID": "m"}, "parts": [*_text("Done"), end]}
+    talk = [{"info": info, "parts": _text(WORDS)}, said]
+    return _json({"info": {"id": "ses_1", "title": "Files", "time": {"created": 1_770_000_000_000}}, "messages": talk})
+
+
+def _opencode_database() -> bytes:
+    messages = [
+        {"id": f"m{n}", "session_id": "s", "time_created": n, "data": json.dumps({"role": role, "modelID": "m"})}
+        for n, role in enumerate(("user", "assistant"))
+    ]
+    parts = [
+        {"id": f"p{n}", "message_id": f"m{n}", "session_id": "s", "data": json.dumps(_text(words)[0])}
+        for n, words in enumerate((WORDS, "Done"))
+    ]
+    return database({"session": [{"id": "s", "title": "Files"}], "message": messages, "part": parts})
+
+
+def _responses() -> list[dict[str, Any]]:
+    call = {"type": "function_call", "name": "ls", "arguments": '{"path": "."}', "call_id": "c1"}
+    done = {"type": "message", "role": "assistant", "content": _text("Done", "output_text")}
+    return [CHAT[1], call, {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}, done]
+
+
+def _agents_database() -> bytes:
+    rows = [{"id": n, "session_id": "s", "message_data": json.dumps(item)} for n, item in enumerate(_responses())]
+    return database({"agent_sessions": [{"session_id": "s"}], "agent_messages": rows})
+
+
+def _anthropic() -> bytes:
+    reply = {"type": "message", "id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
+    return lines({"request": {"model": "m", "system": "Be brief.", "messages": [CHAT[1]]}, "response": reply})
+
+
+def _chat_log() -> bytes:
+    reply = {"id": "r1", "choices": [{"message": CHAT[4]}], "usage": USAGE, "created": 1_770_000_000}
+    return lines({"request": {"model": "m", "messages": CHAT[:2]}, "response": reply})
+
+
+def _cline() -> bytes:
+    asked = json.dumps({"request": WORDS, "tokensIn": 100, "tokensOut": 5, "cacheWrites": 0, "cacheReads": 0})
+    head = {"ts": 1_770_000_000_000, "type": "say", "say": "text", "text": WORDS}
+    return _json([head, {**head, "say": "api_req_started", "text": asked}, {**head, "text": "Done"}])
+
+
+def _gemini() -> bytes:
+    said = {"type": "gemini", "content": "Done", "model": "g", "tokens": {"input": 100, "output": 5, "cached": 0}}
+    return lines(
+        {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME},
+        {"id": "u1", "timestamp": TIME, "type": "user", "content": [{"text": WORDS}]},
+        {"id": "g1", "timestamp": TIME, **said},
+    )
+
+
+def _sample() -> dict[str, Any]:
+    talk = [{**message, "id": f"m{n}"} for n, message in enumerate((*CHAT[:2], CHAT[4]))]
+    output = {"model": "m", "choices": [{"message": talk[2]}], "usage": INPUT}
+    event = {"event": "model", "model": "m", "input": talk[:2], "tools": [], "output": output}
+    return {"id": "s0", "epoch": 1, "messages": talk, "events": [event], "target": ""}
+
+
+_EVAL = {"task": "explore", "model": "m", "created": "2026-03-01T10:00:00+00:00"}
+
+
+def _otlp() -> bytes:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": WORDS}]}]
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "Done"}]}]
+    values = {
+        "gen_ai.operation.name": {"stringValue": "chat"},
+        "gen_ai.usage.input_tokens": {"intValue": "100"},
+        "gen_ai.input.messages": {"stringValue": json.dumps(asked)},
+        "gen_ai.output.messages": {"stringValue": json.dumps(said)},
+    }
+    span = {"traceId": "t", "spanId": "a", "name": "chat m", "startTimeUnixNano": "1000000000"}
+    span["attributes"] = [{"key": key, "value": value} for key, value in values.items()]  # type: ignore[assignment]
+    return _json({"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [{"spans": [span]}]}]})
+
+
+_HERMES = {
+    "id": "s1",
+    "system_prompt": "Be brief.",
+    "model": "m",
+    "started_at": 100.0,
+    "input_tokens": 60,
+    "api_call_count": 1,
+}
+
+
+def _hermes_rows() -> list[dict[str, Any]]:
+    row = {"tool_call_id": None, "tool_calls": None, "tool_name": None, "reasoning": None, "active": 1, "compacted": 0}
+    said = (("user", WORDS), ("assistant", "Done"))
+    return [
+        {"id": n, "session_id": "s1", "role": role, "content": words, "timestamp": 100.0 + n, **row}
+        for n, (role, words) in enumerate(said)
+    ]
+
+
+def _crush() -> bytes:
+    session = {"id": "s1", "parent_session_id": None, "title": "Files", "message_count": 2, "prompt_tokens": 900}
+    session |= {"completion_tokens": 20, "created_at": 1, "summary_message_id": None}
+    said = (("user", WORDS), ("assistant", "Done"))
+    rows = [
+        {
+            "id": f"m{n}",
+            "session_id": "s1",
+            "role": role,
+            "parts": json.dumps([{"type": "text", "data": {"text": words}}]),
+            "model": "m",
+            "created_at": n,
+            "is_summary_message": 0,
+        }
+        for n, (role, words) in enumerate(said)
+    ]
+    return database({"sessions": [session], "messages": rows})
+
+
+def _langchain() -> bytes:
+    own = {"content": "Done", "usage_metadata": INPUT, "response_metadata": {"model_name": "m"}}
+    return _json([{"type": "human", "data": {"content": WORDS}}, {"type": "ai", "data": {**own, "type": "ai"}}])
+
+
+def _swe() -> bytes:
+    step = {"action": "ls", "observation": "a.txt", "response": "I look", "thought": "I look"}
+    talk = [{**message, "agent": "primary"} for message in (*CHAT[:2], CHAT[4])]
+    stats = {"tokens_sent": 900, "tokens_received": 20, "api_calls": 3}
+    return _json({"environment": "main", "trajectory": [step], "history": talk, "info": {"model_stats": stats}})
+
+
+def _mini() -> bytes:
+    reply = {"id": "r1", "model": "m", "usage": USAGE}
+    said = {**CHAT[4], "extra": {"response": reply, "timestamp": 1_760_000_000.5}}
+    info = {"mini_version": "1.14", "config": {"model": {"model_name": "m"}}}
+    return _json({"info": info, "messages": [*CHAT[:2], said], "trajectory_format": "mini-swe-agent-1.1"})
+
+
+def _openhands() -> bytes:
+    event = {"timestamp": TIME, "action": "message"}
+    metrics = {"accumulated_token_usage": USAGE}
+    return _json(
+        [
+            {"id": 0, "source": "user", "args": {"content": WORDS}, "message": WORDS, **event},
+            {
+                "id": 1,
+                "source": "agent",
+                "args": {"content": "Done"},
+                "message": "Done",
+                **event,
+                "llm_metrics": metrics,
+            },
+        ]
+    )
+
+
+def _atif() -> bytes:
+    said = {"step_id": 2, "source": "agent", "message": "Done", "metrics": USAGE}
+    steps = [{"step_id": 1, "source": "user", "message": WORDS}, said]
+    agent = {"name": "terminus", "version": "2", "model_name": "m"}
+    return _json({"schema_version": "ATIF-v1.6", "session_id": "s", "agent": agent, "steps": steps})
+
+
+def _copilot() -> bytes:
+    def event(kind: str, **data: Any) -> dict[str, Any]:
+        return {"type": kind, "id": kind, "timestamp": TIME, "data": data}
+
+    return lines(
+        event("session.start", sessionId="s1", version=1),
+        event("user.message", content=WORDS),
+        event("assistant.usage", inputTokens=100, outputTokens=5),
+        event("assistant.message", messageId="m1", content="Done"),
+    )
+
+
+def _aider() -> bytes:
+    head = "# aider chat started at 2026-03-01 10:00:00"
+    return f"{head}\n\n#### {WORDS}\n\nDone.\n\n> Tokens: 4k sent, 1k received.\n".encode()
+
+
+SEEDS: dict[str, bytes] = {
+    "compaction-inspector": _native(),
+    "claude-code": _claude(),
+    "adk": _json({"id": "s", "appName": "a", "userId": "u", "state": {}, "events": _ADK}),
+    "codex": _codex(),
+    "pi": _pi(),
+    "opencode": _opencode(),
+    "openai-responses": _json(_responses()),
+    "anthropic-messages": _anthropic(),
+    "openai-chat": _json(CHAT),
+    "openai-chat log": _chat_log(),
+    "cline": _cline(),
+    "gemini-cli": _gemini(),
+    "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
+    "otlp": _otlp(),
+    "hermes": lines({**_HERMES, "messages": _hermes_rows()}),
+    "langchain": _langchain(),
+    "swe-agent": _swe(),
+    "mini-swe-agent": _mini(),
+    "openhands": _openhands(),
+    "atif": _atif(),
+    "copilot-cli": _copilot(),
+    "aider": _aider(),
+}
+DATABASES: dict[str, bytes] = {
+    "adk-sqlite": _adk_database(),
+    "opencode database": _opencode_database(),
+    "openai-agents database": _agents_database(),
+    "hermes database": database({"sessions": [_HERMES], "messages": _hermes_rows()}),
+    "crush": _crush(),
+}
+ENTRIES = {"header.json": _json({"eval": _EVAL}), "samples/s0_epoch_1.json": _json(_sample())}
+EVAL = archive(ENTRIES)
