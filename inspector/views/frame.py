@@ -48,6 +48,7 @@ class Frame:
             "steps": self.paths["steps"] + query,
             "steps_path": self.paths["steps"],
             "reset": self.paths["overview"],
+            "estimator": self.paths["estimator"] + query,
             "report": self.paths.get("report", ""),
             "window": self.paths.get("window", ""),
         }
@@ -125,7 +126,12 @@ def frame(request: HttpRequest, session_id: UUID) -> Frame:
 
 
 def _paths(row: Session) -> dict[str, str]:
-    pages = {"overview": "session_overview", "steps": "session_steps", "window": "session_window"}
+    pages = {
+        "overview": "session_overview",
+        "steps": "session_steps",
+        "window": "session_window",
+        "estimator": "session_estimator",
+    }
     paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
     reading = row.recording.imports.order_by("-created").first()
     if reading is not None:

@@ -22,6 +22,7 @@ from inspector.presenters import parts, requests, steps
 from inspector.presenters.gallery import step_query
 from inspector.presenters.numbers import counted, moment, percent, tokens
 from inspector.presenters.requests import PAGE, Row
+from inspector.services.estimating import load_counts
 from inspector.views.frame import Frame, frame, number
 
 NAV = (
@@ -281,15 +282,18 @@ def _seen(page: Frame, at: int) -> list[range] | None:
 
 def _presented(page: Frame, rows: list[Row], at: int) -> list[dict[str, Any]]:
     events = convert.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
-    return [_message(page, row, events, at) for row in rows]
+    counts = load_counts(page.row)
+    return [_message(page, row, events, at, counts) for row in rows]
 
 
-def _message(page: Frame, row: Row, events: dict[int, Event], at: int) -> dict[str, Any]:
+def _message(page: Frame, row: Row, events: dict[int, Event], at: int, counts: Any) -> dict[str, Any]:
     event = events.get(row.event) if row.event is not None else None
     heuristic, attributed, source = _costs(page, row)
     shown = requests.present(row, event, heuristic, attributed, source)
     for part in shown["parts"]:
         _fold(page, row, part, at)
+    known = counts is not None and row.event is not None and row.message is None
+    shown["tokenizer_text"] = tokens(int(counts["o200k"][row.event])) if known else ""
     texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
     return {**shown, **texts, "attributed_text": tokens(attributed) if attributed is not None else ""}
 

@@ -98,7 +98,7 @@ class Island {
     const { plot } = this;
     plot.island = this;
     plot.querySelector("[data-wait]")?.remove();
-    plot.on("plotly_click", (event) => plot.island.choose(event.points[0].x));
+    plot.on("plotly_click", (event) => plot.island.choose(event.points[0].customdata ?? event.points[0].x));
     plot.on("plotly_relayout", (change) => plot.island.zoomed(change));
     plot.addEventListener("keydown", (event) => plot.island.key(event));
   }
@@ -112,7 +112,7 @@ class Island {
   }
 
   zoomed(change) {
-    if (!this.element.dataset.url || this.quiet) return;
+    if (!this.element.dataset.url || this.quiet || this.figure.layout.xaxis?.type === "log") return; // no steps there
     const reset = change["xaxis.autorange"];
     const from = change["xaxis.range[0]"] ?? change["xaxis.range"]?.[0];
     const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
@@ -151,20 +151,22 @@ class Island {
     if (!points?.length) return;
     const last = points.length - 1;
     const places = { ArrowRight: (this.at ?? -1) + 1, ArrowLeft: (this.at ?? last + 1) - 1, Home: 0, End: last };
-    if (event.key === "Enter" && this.at !== null) return this.choose(points[this.at].x);
+    if (event.key === "Enter" && this.at !== null) return this.choose(points[this.at].data ?? points[this.at].x);
     if (!(event.key in places)) return;
     event.preventDefault();
     this.at = Math.min(last, Math.max(0, places[event.key]));
     window.Plotly.Fx.hover(this.plot, [{ curveNumber: trace, pointNumber: this.at }]);
-    announce(reading(this.plot, points[this.at].x));
+    announce(reading(this.plot, points[this.at]));
   }
 }
 
-function reading(plot, step) {
+function reading(plot, { x: step, y, data }) {
+  const rounded = (value) => Math.round(value).toLocaleString("en");
+  if (data !== undefined) return `step ${data}: recorded ${rounded(y)}, estimated ${rounded(step)}`;
   const values = plot.calcdata
     .map((points, index) => [plot.data[index].name, points.find((point) => point.x === step)?.y, plot.data[index].yaxis])
     .filter(([, y, axis]) => Number.isFinite(y) && !axis)
-    .map(([name, y]) => `${name} ${Math.round(y).toLocaleString("en")}`);
+    .map(([name, y]) => `${name} ${rounded(y)}`);
   return `step ${step}: ${values.join(", ")}`;
 }
 

@@ -1,0 +1,163 @@
+"""The estimator page: how far the engine and the estimators are from what the provider counted, in rows and words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from guard_core.attribution import ATTRIBUTION_SOURCES, Attribution
+from guard_core.ledger import Ints, Ledger
+from guard_core.measurement import Errors
+from guard_core.ratios import KINDS, TEXT_KINDS
+from guard_core.sessions import Source
+from inspector.presenters.numbers import counted, percent, signed, signed_percent, tokens
+from inspector.presenters.whatif import Choice
+from inspector.services.estimating import Points, Result
+
+TABLE_ROWS = 50
+HEADS = ("calls", "bias", "MAPE", "p95", "worst call")
+POINT_HEADS = ("step", "recorded", "heuristic", "ratio")
+NO_USAGE = (
+    "The provider reported no prompt tokens in this file, so no estimate can be checked against them. "
+    "What the tokenizers say of the texts is below."
+)
+SIMULATED = (
+    "This session was simulated: its prompt tokens are the heuristic estimate times a chosen ratio, and no provider "
+    "ever counted them. An error measured against them would say nothing."
+)
+PROVIDER, MODELLED, RECOMPUTED = Source.PROVIDER.value, Source.MODELLED.value, Source.RECOMPUTED.value
+ESTIMATORS = {
+    "chars/4": "characters // 4 of every part",
+    "bytes/4": "UTF-8 bytes // 4 of every part",
+    "o200k_base": "tokenizer count",
+    "cl100k_base": "tokenizer count",
+}
+
+
+def own_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+    """The engine's leave-one-out error: over all calls, weighed otherwise, by content, by the way of predicting."""
+    rows = [_row("every call from all the others", found.own, path, choice, strong=True)]
+    rows += [_row(f"weighed by {name}", value, path, choice) for name, value in found.weighed.items()]
+    rows += [_row(f"after {name}", value, path, choice) for name, value in found.by_kind.items()]
+    rows += [_row(name, value, path, choice) for name, value in found.by_method.items()]
+    rows.append(_row("whole stretches between compactions", found.stretches, path, choice))
+    return [row for row in rows if row]
+
+
+def estimator_groups(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+    """The same calls by other estimators, grouped by what each is given beside the text."""
+    heuristic = _row("heuristic", found.heuristic, path, choice, note="what the policy counts of the request")
+    calibrated = _row("calibrated", found.calibrated, path, choice, note="max(recorded, heuristic × factor)")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for name, given in found.estimators.items():
+        for words, value in given.items():
+            groups.setdefault(words, []).append(_row(name, value, path, choice, note=ESTIMATORS.get(name, "")))
+    names = list(groups)
+    if names and heuristic:
+        groups[names[0]].append(heuristic)
+    if names and calibrated:
+        groups[names[-1]].append(calibrated)
+    return [{"name": name, "rows": rows} for name, rows in groups.items()]
+
+
+def _row(
+    name: str, value: Errors | None, path: str, choice: Choice, *, note: str = "", strong: bool = False
+) -> dict[str, Any]:
+    if value is None:
+        return {}
+    return {
+        "name": name,
+        "note": note,
+        "strong": strong,
+        "cells": [
+            f"{value.calls:,}",
+            signed_percent(value.bias, 2),
+            percent(value.mape, 1, 2),
+            percent(value.p95, 1, 2),
+        ],
+        "worst": signed_percent(value.worst, 2),
+        "step": f"{value.worst_step:,}",
+        "url": path + choice.query(at=value.worst_step),
+    }
+
+
+def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
+    """Overhead, prologue and residual of the attribution, each with its source."""
+    recorded = ledger.steps["prompt_tokens"]
+    reported = recorded > 0
+    source = ATTRIBUTION_SOURCES[found.overhead_source]
+    made = [
+        _fact("overhead of every request", tokens(found.overhead), source, "system prompt, tools, framing: tokens"),
+        _fact(
+            "prologue",
+            tokens(found.prologue),
+            MODELLED,
+            "tokens sent before the first event of this file, if it has any",
+        ),
+    ]
+    if reported.any():
+        rest = np.abs(found.residual[reported])
+        share = percent(float(rest.sum()), float(recorded[reported].sum()), 2)
+        worst = int(np.argmax(np.where(reported, np.abs(found.residual), -1)))
+        note = f"of the recorded tokens of {counted(int(reported.sum()), 'call')}, recorded − attributed, sizes added"
+        made.append(_fact("residual", share, PROVIDER, note))
+        made.append(
+            _fact("largest residual", signed(int(found.residual[worst])), PROVIDER, f"tokens, at step {worst:,}")
+        )
+    return made
+
+
+def sources(found: Attribution) -> list[dict[str, str]]:
+    """How many events, and how many attributed tokens, rest on each source."""
+    rows = []
+    for number, name in enumerate(ATTRIBUTION_SOURCES):
+        chosen = found.source == number
+        if chosen.any():
+            size = int(found.tokens[chosen].sum())
+            share = percent(size, int(found.tokens.sum()), 1)
+            rows.append({"name": name, "events": f"{int(chosen.sum()):,}", "tokens": tokens(size), "share": share})
+    return rows
+
+
+def ratios(found: Attribution) -> list[dict[str, str]]:
+    """Tokens per byte of each kind of content, and per picture and message for those."""
+    source = MODELLED if found.measured else Source.ASSUMED.value
+    units = {"media": "per picture", "message": "per message"}
+    return [
+        {
+            "name": kind,
+            "value": f"{found.ratios[kind]:.4f}" if number < TEXT_KINDS else f"{found.ratios[kind]:,.3g}",
+            "unit": units.get(kind, "per byte"),
+            "bytes": f"{1 / found.ratios[kind]:.2f}" if found.ratios[kind] and kind not in units else "",
+            "source": source,
+        }
+        for number, kind in enumerate(KINDS)
+    ]
+
+
+def counts(columns: dict[str, Ints] | None, ledger: Ledger) -> list[dict[str, str]]:
+    """The whole log by each count: all events, none left out by a compaction."""
+    heuristic = sum(int(ledger.events[name].sum()) for name in ("text_tokens", "inline_tokens", "metadata_tokens"))
+    rows = [("heuristic estimate", heuristic, RECOMPUTED)]
+    if columns is not None:
+        names = {"o200k_base": "o200k", "cl100k_base": "cl100k", "chars/4": "chars4", "bytes/4": "bytes4"}
+        rows += [(name, int(columns[column].sum()), RECOMPUTED) for name, column in names.items()]
+    return [{"name": name, "value": tokens(value), "source": source} for name, value, source in rows]
+
+
+def points_table(points: Points, first: int, path: str, choice: Choice) -> list[dict[str, Any]]:
+    """Rows of the scatter figure's table, from a point on."""
+    rows = zip(points.steps, points.recorded, points.heuristic, strict=True)
+    return [
+        {
+            "step": f"{step:,}",
+            "url": path + choice.query(at=step),
+            "cells": [tokens(real), tokens(guess), f"{real / guess:.3f}"],
+        }
+        for step, real, guess in list(rows)[first : first + TABLE_ROWS]
+    ]
+
+
+def _fact(name: str, value: str, source: str, note: str) -> dict[str, str]:
+    return {"name": name, "value": value, "source": source, "note": note}

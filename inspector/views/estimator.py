@@ -1,0 +1,119 @@
+"""How good the estimates of a session are: read from what a job has measured, never computed here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from inspector.figures.estimator import real_against_heuristic
+from inspector.htmx import render_part, wants_part
+from inspector.presenters import estimator as present
+from inspector.services import estimating
+from inspector.services.estimating import Points, Result
+from inspector.views.frame import Frame, frame, number
+
+
+@require_GET
+def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The engine's own error, other estimators on the same calls, the attribution; asks again while it is counted."""
+    page = frame(request, session_id)
+    columns, result = estimating.load_counts(page.row), estimating.load_result(page.row)
+    if result is None:
+        estimating.ensure_prepared()
+    context = {
+        **page.context("estimator"),
+        "here": page.links["estimator"],
+        "waiting": _waiting(page, columns is not None) if result is None else "",
+        "counts": present.counts(columns, page.analysis.ledger),
+        **_attribution(page),
+        **(_measured(page, result) if result is not None else {}),
+    }
+    return render_part(
+        request, "estimator", "inspector/estimator/_page.html", "inspector/estimator/index.html", context
+    )
+
+
+def _waiting(page: Frame, counted: bool) -> str:
+    """What the job is doing for this session."""
+    if counted:
+        return "measuring: every recorded call is predicted from the others …"
+    done = estimating.progress(page.row)
+    return f"counting … {done:,} of {page.row.events:,} events counted by both tokenizers"
+
+
+def _attribution(page: Frame) -> dict[str, Any]:
+    found, ledger = page.analysis.attribution, page.analysis.ledger
+    return {
+        "facts": present.facts(ledger, found),
+        "ratios": present.ratios(found),
+        "sources": present.sources(found),
+        "weights": found.weights,
+    }
+
+
+def _measured(page: Frame, result: Result) -> dict[str, Any]:
+    steps, choice = page.paths["steps"], page.choice
+    if result.error:
+        return {"failed": result.error}
+    if page.analysis.simulated:
+        return {"nothing": present.SIMULATED}
+    if not result.points.steps and result.own is None:
+        return {"nothing": present.NO_USAGE}
+    return {
+        "heads": present.HEADS,
+        "own": present.own_rows(result, steps, choice),
+        "estimators": present.estimator_groups(result, steps, choice),
+        **_figure(page, result.points),
+    }
+
+
+def _figure(page: Frame, points: Points) -> dict[str, Any]:
+    if not points.steps:
+        return {}
+    part = wants_part(page.request, "estimator")  # a fragment carries no script element; the chart fetches its points
+    drawn = real_against_heuristic(points.steps, points.recorded, points.heuristic)
+    shown = f"{len(points.steps):,} of {page.row.reported_calls:,} reported calls"
+    return {
+        "figure": {
+            "id": "scatter",
+            "rows": "-scatter",
+            "data": None if part else json.loads(drawn.to_json()),
+            "caption": f"{shown}: recorded prompt tokens (provider) over the heuristic estimate of the request that "
+            "was sent (recomputed), on logarithmic axes. Lines are equal ratios; on the solid one both are equal.",
+            "label": "Recorded prompt tokens over heuristic estimate.",
+            "url": page.paths["estimator"] + "/figure.json",
+            "step_url": page.links["steps"],
+        },
+        "table": _table(page, points),
+    }
+
+
+def _table(page: Frame, points: Points) -> dict[str, Any]:
+    """The figure as a table; closed unless the address opens it with ?table=POINT."""
+    path, choice, count = page.paths["estimator"], page.choice, len(points.steps)
+    if not page.request.GET.get("table", ""):
+        return {"url": path + choice.query(table=0), "rows": []}
+    first = number(page.request, "table", 0, 0, count - 1)
+    stop, earlier = first + present.TABLE_ROWS, max(0, first - present.TABLE_ROWS)
+    return {
+        "close": path + choice.query(),
+        "rows": present.points_table(points, first, page.paths["steps"], choice),
+        "heads": present.POINT_HEADS,
+        "caption": f"Points {first + 1:,} to {min(stop, count):,} of {count:,}; tokens.",
+        "earlier": path + choice.query(table=earlier) if first else "",
+        "later": path + choice.query(table=stop) if stop < count else "",
+    }
+
+
+@require_GET
+def estimator_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The points of the scatter figure, for a part that carries none."""
+    page = frame(request, session_id)
+    result = estimating.load_result(page.row)
+    points = result.points if result is not None else Points([], [], [])
+    drawn = real_against_heuristic(points.steps, points.recorded, points.heuristic)
+    return HttpResponse(drawn.to_json(), content_type="application/json")

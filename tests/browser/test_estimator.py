@@ -1,0 +1,48 @@
+"""The estimator page in a real browser."""
+
+import re
+
+import pytest
+
+from tests.browser.conftest import drawn, shot, wait
+from tests.browser.test_looks import violations
+
+
+@pytest.fixture
+def visit(open_page, sessions):
+    """Opens the page of a long session and stays until the job has measured it."""
+
+    def opener(*size, **more):
+        page = open_page(*size, **more)
+        page.goto(sessions("long-coding") + "estimator")
+        page.wait_for_selector("#scatter", timeout=30_000)
+        drawn(page)
+        return page
+
+    return opener
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 360])
+def test_it_is_accessible_and_fits(visit, theme, width):
+    page = visit(width, 900, theme)
+    shot(page, f"estimator-{theme}-{width}", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert violations(page) == []
+
+
+def test_arrow_keys_read_the_calls_and_enter_opens_one(visit):
+    page = visit()
+    page.focus("[data-plot]")
+    page.keyboard.press("Home")
+    wait(page, "/^step 0: recorded [0-9,]+, estimated/.test(document.getElementById('announce').textContent)")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"steps\?at=1$"))
+
+
+def test_the_figure_opens_as_a_table_in_place(visit):
+    page = visit()
+    page.click("text=View as table")
+    page.wait_for_selector("#table tbody tr")
+    assert page.locator("#table tbody tr").count() == 50

@@ -1,0 +1,79 @@
+"""The estimator page: it waits for the job, then every number is there with its source."""
+
+import pytest
+from django.urls import reverse
+from django_tasks_db.models import DBTaskResult
+
+from guard_core.measurement import measure_session
+from inspector import convert
+from inspector.presenters.numbers import percent
+from inspector.services import estimating
+from tests.builders import model, session, user
+
+
+def finish():
+    while estimating.pending().exists():
+        DBTaskResult.objects.all().delete()
+        estimating.run_slice("test")
+
+
+def address(row, name="session_estimator"):
+    return reverse(name, args=[row.pk])
+
+
+@pytest.fixture
+def html(client, coding):
+    finish()
+    return client.get(address(coding)).content.decode()
+
+
+def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
+    html = client.get(address(coding)).content.decode()
+    assert "counting …" in html
+    assert 'hx-trigger="load delay:1s"' in html
+    assert DBTaskResult.objects.filter(task_path__endswith="count_tokens").count() == 1
+
+
+def test_it_shows_the_engines_own_error_with_a_link_to_the_worst_call(html, coding):
+    found = measure_session(convert.load_ledger(coding)).overall
+    assert percent(found.mape, 1, 2) in html
+    assert f"{reverse('session_steps', args=[coding.pk])}?at={found.worst_step}" in html
+    assert "hx-trigger" not in html.partition('id="estimator"')[2].partition(">")[0]
+
+
+def test_it_compares_estimators_on_the_same_calls(html):
+    for name in ("chars/4", "bytes/4", "o200k_base", "cl100k_base", "heuristic", "calibrated", "after tool results"):
+        assert f">{name} <" in html or f">{name}<" in html
+    for source in ("provider", "modelled", "recomputed"):
+        assert f'data-source="{source}"' in html
+
+
+def test_the_figure_can_be_read_as_a_table(client, coding):
+    finish()
+    html = client.get(address(coding) + "?table=0").content.decode()
+    assert html.count("<tr>") > 50
+    assert "steps?at=0" in html
+
+
+def test_a_part_carries_no_script_and_its_figure_can_be_fetched(client, coding, part_of):
+    finish()
+    html = part_of(address(coding), "estimator").content.decode()
+    assert "<script" not in html
+    assert "estimator/figure.json" in html
+    assert len(client.get(address(coding, "estimator_figure")).json()["data"][-1]["customdata"]) > 0
+
+
+def test_a_session_without_usage_says_so(client, store):
+    row = store(session(user("a question"), model("an answer"), reported=False))
+    finish()
+    html = client.get(address(row)).content.decode()
+    assert "no prompt tokens in this file" in html
+    assert "o200k_base" in html
+
+
+def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, coding):
+    steps = reverse("session_steps", args=[coding.pk])
+    assert "o200k <b>" not in client.get(steps).content.decode()
+    finish()
+    first = estimating.load_counts(coding)["o200k"][0]
+    assert f"o200k <b>{first:,}</b>" in client.get(steps).content.decode()
