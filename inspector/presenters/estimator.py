@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from guard_core.attribution import ATTRIBUTION_SOURCES, Attribution
+from guard_core.comparison import COUNTERS, GIVENS
 from guard_core.ledger import Ints, Ledger
-from guard_core.measurement import Errors
+from guard_core.measurement import METHODS, Errors
 from guard_core.ratios import KINDS, TEXT_KINDS
 from guard_core.sessions import Source
+from guard_core.tokens.tokenizer import ENCODINGS
 from inspector.presenters.numbers import counted, percent, signed, signed_percent, tokens
 from inspector.presenters.whatif import Choice
 from inspector.services.estimating import Points, Result
@@ -26,7 +28,7 @@ SIMULATED = (
     "This session was simulated: its prompt tokens are the heuristic estimate times a chosen ratio, and no provider "
     "ever counted them. An error measured against them would say nothing."
 )
-PROVIDER, MODELLED, RECOMPUTED = Source.PROVIDER.value, Source.MODELLED.value, Source.RECOMPUTED.value
+MODELLED, RECOMPUTED = Source.MODELLED.value, Source.RECOMPUTED.value
 ESTIMATORS = {
     "chars/4": "characters // 4 of every part",
     "bytes/4": "UTF-8 bytes // 4 of every part",
@@ -38,27 +40,25 @@ ESTIMATORS = {
 def own_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The engine's leave-one-out error: over all calls, weighed otherwise, by content, by the way of predicting."""
     rows = [_row("every call from all the others", found.own, path, choice, strong=True)]
-    rows += [_row(f"weighed by {name}", value, path, choice) for name, value in found.weighed.items()]
-    rows += [_row(f"after {name}", value, path, choice) for name, value in found.by_kind.items()]
-    rows += [_row(name, value, path, choice) for name, value in found.by_method.items()]
+    rows += [_row(f"weighed by {name}", found.weighed.get(name), path, choice) for name in ENCODINGS]
+    rows += [_row(f"after {name}", found.by_kind.get(name), path, choice) for name in KINDS]
+    rows += [_row(name, found.by_method.get(name), path, choice) for name in METHODS]
     rows.append(_row("whole stretches between compactions", found.stretches, path, choice))
     return [row for row in rows if row]
 
 
 def estimator_groups(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The same calls by other estimators, grouped by what each is given beside the text."""
-    heuristic = _row("heuristic", found.heuristic, path, choice, note="what the policy counts of the request")
-    calibrated = _row("calibrated", found.calibrated, path, choice, note="max(recorded, heuristic × factor)")
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for name, given in found.estimators.items():
-        for words, value in given.items():
-            groups.setdefault(words, []).append(_row(name, value, path, choice, note=ESTIMATORS.get(name, "")))
-    names = list(groups)
-    if names and heuristic:
-        groups[names[0]].append(heuristic)
-    if names and calibrated:
-        groups[names[-1]].append(calibrated)
-    return [{"name": name, "rows": rows} for name, rows in groups.items()]
+    own = {
+        GIVENS[0]: _row("heuristic", found.heuristic, path, choice, note="what the policy counts of the request"),
+        GIVENS[-1]: _row("calibrated", found.calibrated, path, choice, note="max(recorded, heuristic × factor)"),
+    }
+    groups = []
+    for given in GIVENS:
+        values = {name: found.estimators.get(name, {}).get(given) for name in COUNTERS}
+        rows = [_row(name, value, path, choice, note=ESTIMATORS[name]) for name, value in values.items()]
+        groups.append({"name": given, "rows": [row for row in (*rows, own.get(given)) if row]})
+    return [group for group in groups if group["rows"]]
 
 
 def _row(
@@ -101,9 +101,9 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
         share = percent(float(rest.sum()), float(recorded[reported].sum()), 2)
         worst = int(np.argmax(np.where(reported, np.abs(found.residual), -1)))
         note = f"of the recorded tokens of {counted(int(reported.sum()), 'call')}, recorded − attributed, sizes added"
-        made.append(_fact("residual", share, PROVIDER, note))
+        made.append(_fact("residual", share, RECOMPUTED, note))
         made.append(
-            _fact("largest residual", signed(int(found.residual[worst])), PROVIDER, f"tokens, at step {worst:,}")
+            _fact("largest residual", signed(int(found.residual[worst])), RECOMPUTED, f"tokens, at step {worst:,}")
         )
     return made
 
@@ -127,7 +127,7 @@ def ratios(found: Attribution) -> list[dict[str, str]]:
     return [
         {
             "name": kind,
-            "value": f"{found.ratios[kind]:.4f}" if number < TEXT_KINDS else f"{found.ratios[kind]:,.3g}",
+            "value": f"{found.ratios[kind]:.4f}" if number < TEXT_KINDS else f"{found.ratios[kind]:,.2f}",
             "unit": units.get(kind, "per byte"),
             "bytes": f"{1 / found.ratios[kind]:.2f}" if found.ratios[kind] and kind not in units else "",
             "source": source,

@@ -208,7 +208,7 @@ def _measured(session: Session, state: Estimate) -> Result:
         stretches=own.stretches,
         estimators=estimators,
         heuristic=_errors_of(ledger, observed.columns["heuristic_sent"]),
-        calibrated=_errors_of(ledger, observed.columns["calibrated"]),
+        calibrated=_errors_of(ledger, observed.columns["calibrated"], following=True),
         points=_points(ledger, observed.columns["heuristic_sent"]),
     )
 
@@ -241,9 +241,14 @@ def _observed(session: Session) -> Trace:
     return analyse(session, Choice()).observed
 
 
-def _errors_of(ledger: Ledger, said: Ints) -> Errors | None:
-    recorded = ledger.steps["prompt_tokens"]
-    return errors(recorded, said, np.flatnonzero((recorded > 0) & (said > 0)))
+def _errors_of(ledger: Ledger, said: Ints, *, following: bool = False) -> Errors | None:
+    """Errors of what was said of each call. `following`: of the calls that have one before them in the same stretch;
+    the others are decided on the count of a request that a compaction has replaced."""
+    recorded, epoch = ledger.steps["prompt_tokens"], ledger.steps["epoch"]
+    steps = np.flatnonzero(recorded > 0)
+    if following:
+        steps = steps[1:][epoch[steps[1:]] == epoch[steps[:-1]]]
+    return errors(recorded, said, steps[said[steps] > 0])
 
 
 def _points(ledger: Ledger, heuristic: Ints) -> Points:

@@ -65,7 +65,7 @@ def _measured(page: Frame, result: Result) -> dict[str, Any]:
         return {"nothing": present.NO_USAGE}
     return {
         "heads": present.HEADS,
-        "own": present.own_rows(result, steps, choice),
+        "own": [{"rows": present.own_rows(result, steps, choice)}] if result.own else [],
         "estimators": present.estimator_groups(result, steps, choice),
         **_figure(page, result.points),
     }
@@ -83,7 +83,7 @@ def _figure(page: Frame, points: Points) -> dict[str, Any]:
             "rows": "-scatter",
             "data": None if part else json.loads(drawn.to_json()),
             "caption": f"{shown}: recorded prompt tokens (provider) over the heuristic estimate of the request that "
-            "was sent (recomputed), on logarithmic axes. Lines are equal ratios; on the solid one both are equal.",
+            "was sent (recomputed), on logarithmic axes. Lines: 1 (solid) to 5 recorded for one estimated.",
             "label": "Recorded prompt tokens over heuristic estimate.",
             "url": page.paths["estimator"] + "/figure.json",
             "step_url": page.links["steps"],

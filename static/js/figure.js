@@ -47,11 +47,14 @@ function recoloured(value, map) {
 
 function fitted(figure, width) {
   const layout = figure.layout;
-  if (width < NARROW) {
+  if (width < NARROW && layout.showlegend !== false) {
     const titles = (layout.annotations ?? []).filter((item) => item.name !== "edge");
     const legend = { ...layout.legend, y: -0.14, yanchor: "top" };
     const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
     return { ...figure, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin } };
+  }
+  if (width < NARROW) {
+    return { ...figure, layout: { ...layout, annotations: [], margin: { ...layout.margin, r: 12 } } };
   }
   return figure;
 }

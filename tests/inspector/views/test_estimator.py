@@ -4,6 +4,7 @@ import pytest
 from django.urls import reverse
 from django_tasks_db.models import DBTaskResult
 
+from guard_core.comparison import GIVENS
 from guard_core.measurement import measure_session
 from inspector import convert
 from inspector.presenters.numbers import percent
@@ -46,6 +47,11 @@ def test_it_compares_estimators_on_the_same_calls(html):
         assert f">{name} <" in html or f">{name}<" in html
     for source in ("provider", "modelled", "recomputed"):
         assert f'data-source="{source}"' in html
+
+
+def test_each_estimator_stands_under_what_it_is_given(html):
+    alone, first, before = (html.index(f">{name}</th>") for name in GIVENS)
+    assert alone < html.index(">heuristic <") < first < before < html.index(">calibrated <")
 
 
 def test_the_figure_can_be_read_as_a_table(client, coding):
