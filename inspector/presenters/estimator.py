@@ -10,7 +10,7 @@ from guard_core.attribution import ATTRIBUTION_SOURCES, Attribution
 from guard_core.comparison import COUNTERS, GIVENS
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import METHODS, Errors
-from guard_core.ratios import KINDS, TEXT_KINDS
+from guard_core.ratios import KINDS, TEXT_KINDS, content
 from guard_core.sessions import Source
 from guard_core.tokens.tokenizer import ENCODINGS
 from inspector.presenters.numbers import counted, percent, signed, signed_percent, tokens
@@ -28,7 +28,7 @@ SIMULATED = (
     "This session was simulated: its prompt tokens are the heuristic estimate times a chosen ratio, and no provider "
     "ever counted them. An error measured against them would say nothing."
 )
-MODELLED, RECOMPUTED = Source.MODELLED.value, Source.RECOMPUTED.value
+MODELLED, RECOMPUTED, ASSUMED = Source.MODELLED.value, Source.RECOMPUTED.value, Source.ASSUMED.value
 ESTIMATORS = {
     "chars/4": "characters // 4 of every part",
     "bytes/4": "UTF-8 bytes // 4 of every part",
@@ -86,7 +86,7 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
     """Overhead, prologue and residual of the attribution, each with its source."""
     recorded = ledger.steps["prompt_tokens"]
     reported = recorded > 0
-    source = ATTRIBUTION_SOURCES[found.overhead_source]
+    source = MODELLED if found.measured else ASSUMED
     made = [
         _fact("overhead of every request", tokens(found.overhead), source, "system prompt, tools, framing: tokens"),
         _fact(
@@ -120,9 +120,9 @@ def sources(found: Attribution) -> list[dict[str, str]]:
     return rows
 
 
-def ratios(found: Attribution) -> list[dict[str, str]]:
-    """Tokens per byte of each kind of content, and per picture and message for those."""
-    source = MODELLED if found.measured else Source.ASSUMED.value
+def ratios(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
+    """Tokens per byte of each kind of content, and per picture and message for those; what never occurs is assumed."""
+    occurs = content(ledger).any(axis=0)
     units = {"media": "per picture", "message": "per message"}
     return [
         {
@@ -130,7 +130,7 @@ def ratios(found: Attribution) -> list[dict[str, str]]:
             "value": f"{found.ratios[kind]:.4f}" if number < TEXT_KINDS else f"{found.ratios[kind]:,.2f}",
             "unit": units.get(kind, "per byte"),
             "bytes": f"{1 / found.ratios[kind]:.2f}" if found.ratios[kind] and kind not in units else "",
-            "source": source,
+            "source": MODELLED if found.measured and occurs[number] else ASSUMED,
         }
         for number, kind in enumerate(KINDS)
     ]

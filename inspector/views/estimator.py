@@ -49,7 +49,7 @@ def _attribution(page: Frame) -> dict[str, Any]:
     found, ledger = page.analysis.attribution, page.analysis.ledger
     return {
         "facts": present.facts(ledger, found),
-        "ratios": present.ratios(found),
+        "ratios": present.ratios(ledger, found),
         "sources": present.sources(found),
         "weights": found.weights,
     }

@@ -54,6 +54,12 @@ def test_each_estimator_stands_under_what_it_is_given(html):
     assert alone < html.index(">heuristic <") < first < before < html.index(">calibrated <")
 
 
+def test_a_ratio_that_nothing_measured_is_called_assumed(html):
+    rows = {row.partition("</th>")[0]: row.partition("</tr>")[0] for row in html.split('<th scope="row">')}
+    assert 'data-source="assumed"' in rows["media"]
+    assert 'data-source="modelled"' in rows["tool results"]
+
+
 def test_the_figure_can_be_read_as_a_table(client, coding):
     finish()
     html = client.get(address(coding) + "?table=0").content.decode()
