@@ -78,7 +78,8 @@ def step_messages(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def event_part(request: HttpRequest, session_id: UUID, seq: int, index: int) -> HttpResponse:
     """The next piece of a long part."""
     page = frame(request, session_id)
-    event = convert.load_some_events(page.row, [seq]).get(seq)
+    known = seq < page.row.events  # a larger number may be one that no database takes
+    event = convert.load_some_events(page.row, [seq]).get(seq) if known else None
     if event is None or index >= len(event.parts):
         raise Http404("There is no such part.")
     return _piece(page, event.parts[index], reverse("event_part", args=[page.row.pk, seq, index]))
