@@ -111,7 +111,7 @@ class Case:
     def _recorded(self) -> Iterable[Compaction]:
         epochs, firsts = np.unique(self.ledger.steps["epoch"], return_index=True)
         for epoch, step in zip(epochs, firsts, strict=True):
-            if epoch >= 0:
+            if epoch >= 0 and not self.ledger.bases[epoch].is_edit:
                 base = self.ledger.bases[epoch]
                 before = base.tokens_before if base.tokens_before > 0 else self.grown_to(int(step))
                 after = base.tokens_after if base.tokens_after > 0 else int(self.tokens[step])

@@ -88,6 +88,14 @@ class Base(msgspec.Struct, frozen=True):
     tokens_before: int = -1  # the recorder's own figures, -1: none
     tokens_after: int = -1
 
+    @property
+    def is_edit(self) -> bool:
+        """Was old content only cleared or told anew (a pruned result, a resumed history): no compaction of its own.
+
+        A recorder that gives the tokens before it meant it as a compaction.
+        """
+        return self.kind == "edit" and self.tokens_before <= 0
+
 
 class _StoredLedger(msgspec.Struct, frozen=True):
     """A ledger as it is stored."""

@@ -84,9 +84,10 @@ def _main_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
 
 
 def _series(name: str, steps: Ints, values: Floats, line: dict[str, Any], **more: Any) -> dict[str, Any]:
+    alone = len(steps) - np.isnan(values).sum() <= 1  # a line needs two points
     return {
         "type": "scatter",
-        "mode": "lines",
+        "mode": "lines+markers" if alone else "lines",
         "name": name,
         "x": steps,
         "y": values.astype(np.float32),  # exact below 16.7 million, at half the bytes

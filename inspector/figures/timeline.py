@@ -106,11 +106,12 @@ def divergence(replayed: Trace, observed: Trace) -> int | None:
 
 
 def recorded_compaction_steps(ledger: Ledger) -> Ints:
-    """The first step built on each recorded compaction."""
+    """The first step built on each recorded compaction; quiet edits of the history are none."""
     epoch = ledger.steps["epoch"]
     if not len(epoch):
         return NO_STEPS
-    return np.flatnonzero(np.diff(epoch, prepend=-1) > 0)
+    edits = np.array([False, *(base.is_edit for base in ledger.bases)])
+    return np.flatnonzero((np.diff(epoch, prepend=-1) > 0) & ~edits[epoch + 1])
 
 
 def peaks(values: Floats, low: float, high: float) -> Ints:

@@ -46,7 +46,7 @@ def session_counts(session: Session, ledger: Ledger, window: int, tools: ToolCou
         "reported_calls": int((recorded > 0).sum()),
         "turns": int(((ledger.events["flags"] & STARTS_TURN) > 0).sum()),
         **(tools or ToolCount(session.events)).counts,
-        "compactions": len(session.compactions),
+        "compactions": sum(not base.is_edit for base in ledger.bases),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),
         **_against(ledger, window),

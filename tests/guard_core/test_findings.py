@@ -272,3 +272,11 @@ def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them(is_record
     begun = time.perf_counter()
     assert findings(ledger, made, found, recorded=is_recorded)
     assert time.perf_counter() - begun < counted / 3
+
+
+def test_a_quiet_edit_of_the_history_is_no_compaction():
+    events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
+    edit = RecordedCompaction(4, Evidence.INFERRED, "edit", (Span(0, 4),))
+    made = tuple(ModelCall(2 * step + 1, 2 * step + 1, 900 * (step + 1)) for step in range(4))
+    ledger, shadow = recorded(session(*events, calls=made, compactions=(edit,)))
+    assert verdict(ledger, shadow, attribute(ledger), recorded=True).startswith("No compaction")
