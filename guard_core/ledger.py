@@ -332,7 +332,7 @@ def _part_flags(event: Event) -> int:
 
 
 def _summary_columns(event: Event) -> dict[str, int]:
-    """What the summariser's prompt and the mechanical summary take from an event (spec/contextguard.md section 7)."""
+    """What the summariser's prompt and the mechanical summary take from an event."""
     request = fallback = transcript = 0
     role = len(event.role.value)
     for part in event.parts:

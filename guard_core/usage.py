@@ -53,7 +53,7 @@ class Usage(Protocol):
 class RatioUsage:
     """A simulated provider: prompt tokens = trunc(heuristic x ratio), reported from a given step on.
 
-    Source: the simulator of ContextGuard's own tests (spec/contextguard.md section 13.1).
+    Source: the simulator of ContextGuard's own tests.
     """
 
     ratio: float

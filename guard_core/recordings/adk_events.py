@@ -34,7 +34,7 @@ from guard_core.sessions import Evidence, GuardState, ModelCall, RecordedCompact
 from guard_core.views import Inserted, Segment, Span, View
 
 NAME = "adk"
-# State keys of ContextGuard (spec/contextguard.md, "State keys"), each followed by the agent's name.
+# State keys of ContextGuard (adk-utils-go, plugin/contextguard), each followed by the agent's name.
 GUARD_KEYS = {
     "__context_guard_summary_": "summary",
     "__context_guard_summarized_at_": "summarized_at",
@@ -42,7 +42,7 @@ GUARD_KEYS = {
     "__context_guard_real_tokens_": "real_tokens",
     "__context_guard_last_heuristic_": "last_heuristic",
 }
-# How ContextGuard wraps its summary when it puts it in front of a request (spec/contextguard.md 6.2).
+# How ContextGuard wraps its summary when it puts it in front of a request.
 _SUMMARY_HEAD = "[Previous conversation summary]"
 _SUMMARY_FOOT = "[End of summary — conversation continues below]"
 _OTHER_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")

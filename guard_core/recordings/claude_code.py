@@ -1,6 +1,6 @@
 """Claude Code transcripts: `~/.claude/projects/<directory>/<session>.jsonl`, one JSON object a line.
 
-Definition: spec/formats.md section 1, as told in README.md. One API message is several lines with one `message.id`
+No definition is published; this is how real files look. One API message is several lines with one `message.id`
 and the same usage; lines form a tree over `parentUuid`; sub-agents are lines with `isSidechain`; a compaction is a
 `compact_boundary` line, then the summary. The system prompt and the tools are not in the file.
 """

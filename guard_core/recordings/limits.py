@@ -1,4 +1,4 @@
-"""The documented limits of every recording that is read (the source: spec/reliability.md, section 4, in README.md)."""
+"""The documented limits of every recording that is read."""
 
 from __future__ import annotations
 

@@ -50,4 +50,4 @@ class ImportNotes:
 
 
 KIND_LIMIT = 200  # a hostile file can make up a kind for every line
-PROBLEM_LIMIT = 100  # the list a person reads; the count goes on (spec: "error list 100 + count")
+PROBLEM_LIMIT = 100  # the list a person reads; the count goes on
