@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core.conformance.attempts import attempt, contents, real_after
 from guard_core.conformance.compare import Comparison, Verdict
-from guard_core.conformance.vectors import ScriptFile, ScriptInput, ScriptRun, VectorError, check_text, parse
+from guard_core.conformance.vectors import COLUMNS, ScriptFile, ScriptInput, ScriptRun, VectorError, check_text, parse
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -20,24 +20,6 @@ from guard_core.summaries.sizes import ScriptedSummaries
 from guard_core.trace import CORRECTION_SOURCES, SUMMARISER_FAILED, Trace
 
 _STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
-_COLUMNS = {
-    "n_built": "contents_built",
-    "h_built": "heuristic_built",
-    "n_injected": "contents_decided",
-    "h_decision": "heuristic_decided",
-    "real_loaded": "real_loaded",
-    "last_h_loaded": "last_heuristic_loaded",
-    "correction": "correction",
-    "calibrated": "calibrated",
-    "decision_tokens": "decision_tokens",
-    "threshold": "threshold",
-    "n_after": "contents_sent",
-    "h_after": "heuristic_sent",
-    "h_persisted": "heuristic_sent",
-    "real_for_llm": "modelled_prompt_tokens",
-    "watermark": "watermark",
-    "summary_bytes": "summary_bytes",
-}
 
 
 def check(data: bytes) -> Iterator[Verdict]:
@@ -138,7 +120,7 @@ def _checked(size: int) -> int:
 
 
 def _rows(trace: Trace, ledger: Ledger, names: list[str], *, sliding: bool) -> Iterator[dict[str, Any]]:
-    columns = {name: trace.columns[column].tolist() for name, column in _COLUMNS.items()}
+    columns = {name: trace.columns[column].tolist() for name, column in COLUMNS.items()}
     records = {record.step: record for record in trace.compactions}
     after, at = real_after(trace), ledger.steps["at"].tolist()
     watermark, summarized = 0, None

@@ -7,7 +7,16 @@ from typing import Any
 
 from guard_core.conformance.attempts import attempts, real_after
 from guard_core.conformance.compare import Comparison, Verdict
-from guard_core.conformance.vectors import TraceFile, TraceInput, TraceOutput, TraceRun, VectorError, check_text, parse
+from guard_core.conformance.vectors import (
+    COLUMNS,
+    TraceFile,
+    TraceInput,
+    TraceOutput,
+    TraceRun,
+    VectorError,
+    check_text,
+    parse,
+)
 from guard_core.events import MediaPart, TextPart, ToolCallPart, ToolResultPart, utf8_bytes
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -20,24 +29,6 @@ from guard_core.summaries.sizes import FixedSummaries
 from guard_core.tokens.heuristic import schema_json, tool_definition_tokens
 from guard_core.trace import CORRECTION_SOURCES, Trace
 
-_COLUMNS = {
-    "n_built": "contents_built",
-    "h_built": "heuristic_built",
-    "n_injected": "contents_decided",
-    "h_decision": "heuristic_decided",
-    "real_loaded": "real_loaded",
-    "last_h_loaded": "last_heuristic_loaded",
-    "correction": "correction",
-    "calibrated": "calibrated",
-    "decision_tokens": "decision_tokens",
-    "threshold": "threshold",
-    "n_after": "contents_sent",
-    "h_after": "heuristic_sent",
-    "h_persisted": "heuristic_sent",
-    "real_for_llm": "modelled_prompt_tokens",
-    "watermark": "watermark",
-    "summary_bytes": "summary_bytes",
-}
 _KINDS = {TextPart: "t", ToolCallPart: "c", ToolResultPart: "r", MediaPart: "i"}
 
 
@@ -143,7 +134,7 @@ def _check_output(
 
 
 def _rows(trace: Trace, flow: Flow, attempt_fields: list[str]) -> Iterator[dict[str, Any]]:
-    columns = {name: trace.columns[column].tolist() for name, column in _COLUMNS.items()}
+    columns = {name: trace.columns[column].tolist() for name, column in COLUMNS.items()}
     records = {record.step: record for record in trace.compactions}
     after = real_after(trace)
     for step in range(len(trace)):

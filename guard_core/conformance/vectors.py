@@ -18,6 +18,26 @@ Tokens = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 Rows = list[list[Any]]
 
+# Columns of the vectors, and the columns of a trace that they are compared with.
+COLUMNS = {
+    "n_built": "contents_built",
+    "h_built": "heuristic_built",
+    "n_injected": "contents_decided",
+    "h_decision": "heuristic_decided",
+    "real_loaded": "real_loaded",
+    "last_h_loaded": "last_heuristic_loaded",
+    "correction": "correction",
+    "calibrated": "calibrated",
+    "decision_tokens": "decision_tokens",
+    "threshold": "threshold",
+    "n_after": "contents_sent",
+    "h_after": "heuristic_sent",
+    "h_persisted": "heuristic_sent",
+    "real_for_llm": "modelled_prompt_tokens",
+    "watermark": "watermark",
+    "summary_bytes": "summary_bytes",
+}
+
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 LARGEST_TEXT = 512 * 1024 * 1024  # bytes of text that one file may ask for
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.paginator import Page
 
+from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import FORMATS
 from inspector.listing import HAS, SORTS, Listing, choices
 from inspector.models import Session, Tag
@@ -16,7 +17,7 @@ from inspector.presenters.numbers import DASH, counted, short, size, tokens
 LABELS = {item.name: item.label for item in FORMATS}
 NUMERIC = ("size", "calls", "turns", "compactions")
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
-NEAR, OVER = 90, 100  # per cent of the window; guard_core.findings.NEAR_MISS_SHARE
+NEAR, OVER = round(100 * NEAR_MISS_SHARE), 100  # per cent of the window
 
 # Where each agent leaves its sessions: what a person looks for first.
 PLACES = {

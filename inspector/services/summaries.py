@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from guard_core.events import Event, ToolCallPart, ToolResultPart
-from guard_core.findings import LOOP_LENGTH, findings
+from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
 from guard_core.ledger import STARTS_TURN, Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
@@ -17,7 +17,6 @@ from guard_core.sessions import Session
 from inspector import convert
 from inspector.models import Session as Row
 
-NEAR_MISS_SHARE = 0.9  # of the window; guard_core.findings uses the same
 POLICY = "contextguard"  # whose arithmetic the overview shows beside a recording
 
 
@@ -73,5 +72,5 @@ def recount(row: Row) -> None:
 
 def _against(ledger: Ledger, window: int) -> dict[str, int]:
     recorded = ledger.steps["prompt_tokens"]
-    near = np.logical_and(recorded > NEAR_MISS_SHARE * window, recorded <= window)
+    near = np.logical_and(recorded >= NEAR_MISS_SHARE * window, recorded <= window)
     return {"overflows": int((recorded > window).sum()), "near_misses": int(near.sum())}
