@@ -17,13 +17,14 @@ from guard_core.recordings import sqlite_source
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.first_look import FirstLook, Looks
 from guard_core.recordings.limits import Limits
-from guard_core.recordings.registry import FORMATS
+from guard_core.recordings.registry import FORMATS, LABELS
 from guard_core.recordings.source import Shape, Source
 from guard_core.sessions import Session, Sourced
 from guard_core.sessions import Source as NumberSource
 
 __all__ = [
     "FORMATS",
+    "LABELS",
     "Facts",
     "FirstLook",
     "ImportNotes",

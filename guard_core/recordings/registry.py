@@ -55,3 +55,6 @@ FORMATS: list[RecordingFormat] = [
     openai_chat.FORMAT,
     aider.FORMAT,
 ]
+
+# What people call a format. Of formats that share a name (ADK: database, session) the last, the more general, speaks.
+LABELS: dict[str, str] = {format_.name: format_.label for format_ in FORMATS}

@@ -9,12 +9,11 @@ from typing import Any
 from django.core.paginator import Page
 
 from guard_core.findings import NEAR_MISS_SHARE
-from guard_core.recordings import FORMATS
+from guard_core.recordings import LABELS
 from inspector.listing import HAS, SORTS, Listing, choices
 from inspector.models import Session, Tag
 from inspector.presenters.numbers import DASH, counted, short, size, tokens
 
-LABELS = {item.name: item.label for item in FORMATS}
 NUMERIC = ("size", "calls", "turns", "compactions")
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
 NEAR, OVER = round(100 * NEAR_MISS_SHARE), 100  # per cent of the window
@@ -168,10 +167,9 @@ def pages(listing: Listing, page: Page[Session]) -> dict[str, Any]:
 def formats() -> list[dict[str, Any]]:
     """What is read, each with the place where its agent keeps it; agents first, in the order of PLACES."""
     order = list(PLACES)
-    known = {item.name: item.label for item in reversed(FORMATS)}
-    names = sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+    names = sorted(LABELS, key=lambda name: order.index(name) if name in order else len(order))
     places = ((name, PLACES.get(name, "")) for name in names)
-    return [{"label": known[name], "place": place, "is_path": " " not in place} for name, place in places]
+    return [{"label": LABELS[name], "place": place, "is_path": " " not in place} for name, place in places]
 
 
 def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:

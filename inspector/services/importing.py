@@ -311,7 +311,7 @@ def _report(found: recordings.Recording, counted: list[Counted], watch: Watch) -
     facts.pop("format")
     return Report(
         format=found.format,
-        label=next((item.label for item in recordings.FORMATS if item.name == found.format), found.format),
+        label=recordings.LABELS.get(found.format, found.format),
         facts=facts,
         lines=notes.lines,
         folded=notes.folded,

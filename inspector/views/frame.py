@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from guard_core.errors import GuardError
-from guard_core.recordings import FORMATS
+from guard_core.recordings import LABELS
 from inspector.analysis import Analysis, analyse
 from inspector.models import Session
 from inspector.presenters.numbers import counted
@@ -91,7 +91,7 @@ class Frame:
     @property
     def format_label(self) -> str:
         """The recording's format as people call it."""
-        return next((item.label for item in FORMATS if item.name == self.row.format), self.row.format)
+        return LABELS.get(self.row.format, self.row.format)
 
     def _compaction_tabs(self) -> list[dict[str, Any]]:
         tabs = []
