@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import IO
 
 import msgspec
@@ -51,18 +52,18 @@ def read(
     progress: Progress | None = None,
     window: int | None = None,
     limits: Limits | None = None,
-    reread: bool = False,
+    shelve: str | os.PathLike[str] | None = None,
 ) -> Recording:
     """Read a file, a file object or bytes. `window` (tokens) overrides the context window of every session.
 
-    `reread`: the events of a session may be a sequence that reads their texts from the file again, instead of a tuple;
-    the file must then stay as it is. For files of many megabytes, where the format can do it.
+    `shelve`: a folder in which the texts of a large file may lie while its sessions are in use; their events are then
+    a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is left there.
 
     `strict`: the first damaged place raises DamagedRecording; else it is left out and noted. Raises UnknownFormat
     when no format recognises the content, LimitExceeded when it is too large. `progress(done, total)` counts bytes.
     """
     with Source.open(recording, strict=strict, limits=limits, progress=progress) as source:
-        source.reread = reread and source.file is not None
+        source.shelve = None if shelve is None else Path(shelve)
         found = read_source(source)
     if window is None:
         return found

@@ -103,7 +103,7 @@ class _Reading:
 
 def read_session(header: dict[str, Any], events: Iterable[Any], source: Source, counter: FactCounter) -> Session:
     """One session from its header (id, app name, state) and its event objects; adds to the facts."""
-    reading = _Reading(source, counter, SessionBuilder(NAME, source.limits))
+    reading = _Reading(source, counter, SessionBuilder(NAME, source))
     for position, event in _in_order(list(events)):
         with source.tolerate():
             _read_event(reading, event, position)

@@ -74,7 +74,7 @@ class _Chat:
 
     def __init__(self, source: Source, started: str) -> None:
         self._source = source
-        self._builder = SessionBuilder("aider", source.limits)
+        self._builder = SessionBuilder("aider", source)
         self._started = started
         self._model = ""
         self._kind = ""  # of the message that is being gathered: user, answer

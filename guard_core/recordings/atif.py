@@ -63,7 +63,7 @@ class _Trajectory:
         self._source = source
         self._value = value
         self._facts = facts
-        self._builder = SessionBuilder("atif", source.limits)
+        self._builder = SessionBuilder("atif", source)
         self._system: tuple[Part, ...] | None = None
         self._copied = 0
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import MutableSequence, Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -12,6 +12,8 @@ from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Facts
 from guard_core.recordings.limits import Limits
+from guard_core.recordings.shelf import ShelvedEvents
+from guard_core.recordings.source import Source
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
 
 
@@ -67,25 +69,38 @@ class FactCounter:
 
 
 class SessionBuilder:
-    """Collects one session in the order of the recording. Lists may also be set or changed before `session()`."""
+    """Collects one session in the order of the recording. Lists may also be set or changed before `session()`.
 
-    def __init__(self, format_name: str, limits: Limits | None = None) -> None:
+    `events` is a list, or behaves like one: of a large source the texts lie on its shelf.
+    """
+
+    def __init__(self, format_name: str, source: Source | None = None, *, limits: Limits | None = None) -> None:
         self.format = format_name
-        self.limits = limits or Limits()
-        self.events: list[Event] = []
+        self.limits = limits or (source.limits if source else Limits())
+        shelf = source.shelf if source else None
+        self.events: MutableSequence[Event] = ShelvedEvents(shelf) if shelf else []
         self.calls: list[ModelCall] = []
         self.compactions: list[RecordedCompaction] = []
         self.guard_states: list[GuardState] = []
         self.side_calls: list[ModelCall] = []
         self.notes: list[str] = []
 
-    def event(self, role: Role, parts: Sequence[Part], *, line: int | None = None, **fields: Any) -> int:
-        """Append an event (fields of `Event`); its index. Raises LimitExceeded."""
+    def event(
+        self, role: Role, parts: Sequence[Part], *, line: int | None = None, place: int | None = None, **fields: Any
+    ) -> int:
+        """Append an event (fields of `Event`); its index. Raises LimitExceeded.
+
+        `place`: where its texts lie on the source's shelf already; then `parts` are their outlines.
+        """
         if len(parts) > self.limits.parts:
             raise LimitExceeded(f"a message with {len(parts)} parts (limit {self.limits.parts})", line=line)
         if len(self.events) >= self.limits.events:
             raise LimitExceeded(f"a session with more than {self.limits.events} events", line=line)
-        self.events.append(Event(role=role, parts=tuple(parts), line=line, **fields))
+        event = Event(role=role, parts=tuple(parts), line=line, **fields)
+        if place is not None and isinstance(self.events, ShelvedEvents):
+            self.events.insert_outline(len(self.events), event, place)
+        else:
+            self.events.append(event)
         return len(self.events) - 1
 
     def answer(self, parts: Sequence[Part], *, call: dict[str, Any], **fields: Any) -> int:
@@ -101,14 +116,19 @@ class SessionBuilder:
             raise LimitExceeded(f"a session with more than {self.limits.compactions} compactions", line=compaction.line)
         self.compactions.append(compaction)
 
+    @property
+    def outlines(self) -> Sequence[Event]:
+        """The events, perhaps without their texts: for a look at kinds, places and times."""
+        return self.events.outlines if isinstance(self.events, ShelvedEvents) else self.events
+
     def session(self, **fields: Any) -> Session:
         """The session (fields of `Session`), results named after their calls."""
         model = fields.pop("model", "") or next((call.model for call in reversed(self.calls) if call.model), "")
         started = fields.pop("started_at", None)
         if started is None:
-            started = next((event.timestamp for event in self.events if event.timestamp is not None), None)
+            started = next((event.timestamp for event in self.outlines if event.timestamp is not None), None)
         return Session(
-            events=pair(self.events),
+            events=self._paired(),
             calls=tuple(self.calls),
             compactions=tuple(self.compactions),
             guard_states=tuple(self.guard_states),
@@ -120,8 +140,14 @@ class SessionBuilder:
             **fields,
         )
 
+    def _paired(self) -> tuple[Event, ...]:
+        if not isinstance(self.events, ShelvedEvents):
+            return pair(self.events)
+        self.events.outlines[:] = pair(self.events.outlines)
+        return cast("tuple[Event, ...]", self.events)  # a sequence like it, to whoever reads a session
 
-def pair(events: Iterable[Event]) -> tuple[Event, ...]:
+
+def pair(events: Sequence[Event]) -> tuple[Event, ...]:
     """Events whose tool results carry the id and name of the call they answer.
 
     A result with an id belongs to the last open call of that id; without an id, to the oldest open call (of the same
@@ -174,6 +200,8 @@ def _paired(index: int, event: Event, open_calls: _OpenCalls) -> Event:
             call = open_calls.of(part)
             if call is not None:
                 open_calls.close(call.id)
-                part = msgspec.structs.replace(part, call_id=call.id, name=part.name or call.name)
+                if part.call_id != call.id or not part.name:
+                    part = msgspec.structs.replace(part, call_id=call.id, name=part.name or call.name)
         parts.append(part)
-    return msgspec.structs.replace(event, parts=tuple(parts))
+    changed = any(new is not old for new, old in zip(parts, event.parts, strict=True))
+    return msgspec.structs.replace(event, parts=tuple(parts)) if changed else event

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from sys import intern
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.claude_tree import Node, main_path
 from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.rebase import view_of
-from guard_core.recordings.reread import Reread, Texts, filled, outline
+from guard_core.recordings.shelf import outline
 from guard_core.recordings.source import Line, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
@@ -54,7 +54,8 @@ class _Message:
 
     node: Node
     role: Role
-    parts: tuple[Part, ...]
+    parts: tuple[Part, ...]  # outlines, where the texts are on a shelf
+    place: int | None  # on the shelf
     timestamp: float | None
     message_id: str = ""
     model: str = ""
@@ -133,12 +134,9 @@ class _Reader:
         self.counter = FactCounter(ClaudeCode.name)
         self.titles: dict[str, str] = {}
         self.session_id = ""
-        self.texts = Texts(source.file, _parts_of_lines) if source.reread and source.file else None
 
     def read(self) -> Recording:
         for line in self.source.lines():
-            if self.texts is not None:
-                self.texts.note(line.number, line.offset)
             with self.source.tolerate(line.number):
                 self._line(line)
         if not self.messages:
@@ -171,10 +169,12 @@ class _Reader:
         self.session_id = self.session_id or fields.text(obj, "sessionId")
         parts = _parts(message.get("content"))
         _count_parts(parts, self.counter)
+        shelf = self.source.shelf
         self.messages[line.number] = _Message(
             node=node,
             role=Role.USER if kind == "user" else Role.MODEL,
-            parts=parts if self.texts is None else tuple(map(outline, parts)),
+            parts=tuple(map(outline, parts)) if shelf else parts,
+            place=shelf.put(parts) if shelf else None,
             timestamp=fields.timestamp(obj, "timestamp"),
             message_id=fields.text(message, "id"),
             model=intern(fields.text(message, "model")),
@@ -269,7 +269,7 @@ class _Reader:
         if not main:
             return [self._whole(group, name) for name, group in self._sidechains().items()]
         path = main_path([node for node in self.nodes if not node.sidechain], self._tool_links(), self._bridges())
-        log = _build(path, self.messages, self.boundaries, self.source, self.texts)
+        log = _build(path, self.messages, self.boundaries, self.source)
         builder = log.builder
         chains = self._sidechains()
         if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
@@ -279,7 +279,7 @@ class _Reader:
         return [session, *(self._whole(group, name) for name, group in chains.items() if _answers(group))]
 
     def _whole(self, group: list[_Message], name: str) -> Session:
-        log = _build([message.node for message in group], self.messages, {}, self.source, self.texts)
+        log = _build([message.node for message in group], self.messages, {}, self.source)
         return log.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=f"Sub-agent {name[:40]}")
 
     def _sidechains(self) -> dict[str, list[_Message]]:
@@ -306,7 +306,7 @@ class _Reader:
         for message in [*apart, *dropped.values()]:
             if message.usage is not None:
                 calls[message.key] = _fuller(calls.get(message.key), message.usage)
-        lines = [event.line or 0 for event in builder.events]  # in the order of the file
+        lines = [event.line or 0 for event in builder.outlines]  # in the order of the file
         for call in sorted(calls.values(), key=lambda call: call.line or 0):
             builder.side_calls.append(msgspec.structs.replace(call, at=bisect_left(lines, call.line or 0)))
 
@@ -338,10 +338,9 @@ def _build(
     messages: dict[int, _Message],
     boundaries: dict[int, _Boundary],
     source: Source,
-    texts: Texts | None,
 ) -> _Log:
     """Events, calls and compactions along a path, in the order of the file."""
-    log = _Log(SessionBuilder(ClaudeCode.name, source.limits), source, texts)
+    log = _Log(SessionBuilder(ClaudeCode.name, source), source)
     groups: dict[str, list[_Message]] = {}
     for node in path:
         message = messages.get(node.line)
@@ -363,11 +362,10 @@ def _build(
 class _Log:
     """Grows a session line by line; a compaction is finished when its summary, or another message, has come."""
 
-    def __init__(self, builder: SessionBuilder, source: Source, texts: Texts | None) -> None:
+    def __init__(self, builder: SessionBuilder, source: Source) -> None:
         self.builder = builder
         self.notes = source.notes
-        self.texts = texts
-        self.groups: dict[int, list[int]] = {}  # lines of events that have more than one, where texts stay in the file
+        self.shelf = source.shelf
         self.index: dict[str, int] = {}  # event of each uuid
         self.results: dict[str, int] = {}  # event of each tool result
         self.pending: _Boundary | None = None
@@ -377,7 +375,7 @@ class _Log:
             self._compaction(message)
             return
         self.close()
-        self._event(message, message.parts)
+        self._event(message, message.parts, message.place)
 
     def answer(self, group: list[_Message]) -> None:
         """The lines of one API message: one event, one call."""
@@ -386,13 +384,14 @@ class _Log:
         if first.model == SYNTHETIC:
             self.notes.skip("line written by Claude Code itself (no model call)")
             return
-        parts = first.parts if len(group) == 1 else self._joined(group)
+        alone = len(group) == 1
+        parts = first.parts if alone else _joined(map(self._parts, group))
         self.notes.folded += len(group) - 1
         usage: ModelCall | None = None
         for message in group:
             usage = _fuller(usage, message.usage) if message.usage is not None else usage
         at = len(self.builder.events)
-        response = self._event(first, parts)
+        response = self._event(first, parts, first.place if alone else None)
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
         call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
@@ -400,24 +399,12 @@ class _Log:
             self.index[message.node.uuid] = response
 
     def session(self, **values: Any) -> Session:
-        """The session (fields of `Session`), its texts in it or in the file."""
-        session = self.builder.session(**values)
-        if self.texts is None:
-            return session
-        return msgspec.structs.replace(session, events=cast(Any, Reread(self.texts, session.events, self.groups)))
+        """The session (fields of `Session`)."""
+        return self.builder.session(**values)
 
-    def _joined(self, group: list[_Message]) -> tuple[Part, ...]:
-        if self.texts is None:
-            return _joined(message.parts for message in group)
-        lines = self.groups[len(self.builder.events)] = [message.node.line for message in group]
-        return tuple(map(outline, self.texts.parts(lines)))
-
-    def _whole(self, event: Event, index: int | None = None) -> Event:
-        """An event with its texts."""
-        if self.texts is None or event.line is None:
-            return event
-        lines = self.groups.get(index) if index is not None else None
-        return filled(event, self.texts.parts(lines or [event.line]))
+    def _parts(self, message: _Message) -> tuple[Part, ...]:
+        """The parts of a message with their texts."""
+        return message.parts if self.shelf is None or message.place is None else self.shelf.get(message.place)
 
     def boundary(self, boundary: _Boundary) -> None:
         self.close()
@@ -431,10 +418,11 @@ class _Log:
         if self.pending is not None:
             self._compaction(None)
 
-    def _event(self, message: _Message, parts: tuple[Part, ...]) -> int:
+    def _event(self, message: _Message, parts: tuple[Part, ...], place: int | None) -> int:
         index = self.builder.event(
             message.role,
             parts,
+            place=place,
             line=message.node.line,
             source_id=message.message_id or message.node.uuid,
             timestamp=message.timestamp,
@@ -448,7 +436,7 @@ class _Log:
         boundary, self.pending = self.pending, None
         details = boundary.details if boundary else {}
         kept = view_of(self._preserved(boundary))
-        messages = (self._whole(_summary_event(summary)),) if summary else ()
+        messages = (_summary_event(summary, self._parts(summary)),) if summary else ()
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
         self.builder.compaction(
@@ -517,8 +505,7 @@ class _Log:
             start = segment.start
             for index in places[bisect_left(places, start) : bisect_left(places, segment.stop)]:
                 segments.append(Span(start, index))
-                whole = self._whole(self.builder.events[index], index)
-                segments.append(Rewritten(index, _cleared(whole, cleared), "cleared"))
+                segments.append(Rewritten(index, _cleared(self.builder.events[index], cleared), "cleared"))
                 start = index + 1
             segments.append(Span(start, segment.stop))
         return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
@@ -527,12 +514,6 @@ class _Log:
 def _tokens_after(details: dict[str, Any]) -> int | None:
     before, saved = fields.tokens(details, "preTokens"), fields.tokens(details, "tokensSaved")
     return None if before is None or saved is None else max(before - saved, 0)
-
-
-def _parts_of_lines(lines: list[Any]) -> tuple[Part, ...]:
-    """The parts of one message again, from its parsed lines."""
-    found = [_parts(line["message"].get("content")) for line in lines]
-    return found[0] if len(found) == 1 else _joined(found)
 
 
 def _joined(group: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
@@ -551,10 +532,10 @@ def _cleared(event: Event, cleared: set[str]) -> Event:
     return msgspec.structs.replace(event, parts=parts)
 
 
-def _summary_event(message: _Message) -> Event:
+def _summary_event(message: _Message, parts: tuple[Part, ...]) -> Event:
     return Event(
         role=Role.USER,
-        parts=message.parts,
+        parts=parts,
         source_id=message.node.uuid,
         line=message.node.line,
         timestamp=message.timestamp,

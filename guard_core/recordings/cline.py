@@ -100,7 +100,7 @@ class _History:
         self.source = source
         self.wrapper = wrapper
         self.facts = FactCounter(NAME)
-        self.log = SessionBuilder(NAME, source.limits)
+        self.log = SessionBuilder(NAME, source)
         self.messages: list[JSON] = []  # the message of each event
         self.marks: list[_Mark] = []
         self.seen: set[str] = set()
@@ -237,7 +237,7 @@ class _Screen:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.facts = FactCounter(NAME)
-        self.log = SessionBuilder(NAME, source.limits)
+        self.log = SessionBuilder(NAME, source)
         self.call: ModelCall | None = None
 
     def recording(self, messages: list[Any]) -> Recording:

@@ -120,7 +120,7 @@ class _Reader:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("codex")
-        self.log = SessionBuilder("codex", source.limits)
+        self.log = SessionBuilder("codex", source)
         self.index = LogIndex(self.log.events)
         self.meta: dict[str, Any] = {}
         self.model = ""

@@ -58,7 +58,7 @@ class _Events:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._facts = FactCounter("copilot-cli")
-        self._builder = SessionBuilder("copilot-cli", source.limits)
+        self._builder = SessionBuilder("copilot-cli", source)
         self._system: tuple[Part, ...] | None = None
         self._about: dict[str, Any] = {"agent": "Copilot CLI"}
         self._usage: dict[str, Any] = {}  # of the call whose message has not come yet

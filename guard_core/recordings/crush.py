@@ -70,7 +70,7 @@ class _Reader:
         return [self._session(row, messages[name]) for name, row in headers.items() if name in messages]
 
     def _session(self, header: JSON, rows: list[JSON]) -> Session:
-        builder = SessionBuilder("crush", self._source.limits)
+        builder = SessionBuilder("crush", self._source)
         summary = header.get("summary_message_id")
         for row in rows:
             self._facts.message()

@@ -113,7 +113,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.notes = source.notes
         self.facts = FactCounter(NAME)
-        self.log = SessionBuilder(NAME, source.limits)
+        self.log = SessionBuilder(NAME, source)
         self.index = LogIndex(self.log.events)
         self.header: JSON = {}
         self.title = ""

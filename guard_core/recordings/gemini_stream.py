@@ -41,7 +41,7 @@ class _Reader:
     def __init__(self, source: Source, name: str) -> None:
         self.notes = source.notes
         self.facts = FactCounter(name)
-        self.log = SessionBuilder(name, source.limits)
+        self.log = SessionBuilder(name, source)
         self.name = name
         self.init: JSON = {}
         self.total: int | None = None

@@ -227,7 +227,7 @@ def _read_session_lines(source: Source, facts: FactCounter) -> Iterator[Session]
 
 
 def _read_trajectory(source: Source, value: JSON, facts: FactCounter) -> Session:
-    builder = SessionBuilder("hermes", source.limits)
+    builder = SessionBuilder("hermes", source)
     system: tuple[Part, ...] | None = None
     for turn in fields.objects(value.get("conversations")):
         speaker, text = fields.text(turn, "from").lower(), fields.text(turn, "value")

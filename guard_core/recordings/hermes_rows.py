@@ -28,7 +28,7 @@ class RowReader:
     """Takes the rows of one session (or of a chain of sessions) in the order in which they were written."""
 
     def __init__(self, limits: Limits, notes: ImportNotes) -> None:
-        self.builder = SessionBuilder("hermes", limits)
+        self.builder = SessionBuilder("hermes", limits=limits)
         self._notes = notes
         self._originals: dict[tuple[Any, ...], int] = {}
         self._batch: list[tuple[int | None, Event]] = []  # the rows of a rewritten context: place in the log, message

@@ -169,7 +169,7 @@ class _Sample:
         return [self._session(thread, number) for number, thread in enumerate(kept)]
 
     def _without_calls(self) -> Session:
-        builder = SessionBuilder("inspect", self._source.limits)
+        builder = SessionBuilder("inspect", self._source)
         system, events = chat.split_system(self._final)
         for event in events:
             if event.role is Role.MODEL:

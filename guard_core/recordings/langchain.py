@@ -187,7 +187,7 @@ def _model(body: JSON) -> str:
 
 
 def _read_messages(source: Source, listed: list[Any], facts: FactCounter) -> Session:
-    builder = SessionBuilder("langchain", source.limits)
+    builder = SessionBuilder("langchain", source)
     system: tuple[Part, ...] | None = None
     for message in fields.objects(listed):
         event = _event(message)

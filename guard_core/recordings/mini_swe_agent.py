@@ -5,8 +5,9 @@ Definition: https://mini-swe-agent.com/latest/usage/output_files/.
 the agent's own words in it. An assistant message's `extra.response` is the whole API response: `usage.prompt_tokens`
 (OpenAI's and litellm's spelling, cached tokens included) or `usage.input_tokens` of the Responses API. Commands stand
 as text in the answer (version 1) or as tool calls (version 2, also as Responses items in `output`); observations are
-user messages, marked as automatic, or tool messages. Messages of role `exit` end the run and are not sent.
-Facts count messages, calls with usage and the tool calls and results that have ids.
+user messages, marked as automatic, or tool messages. Messages of role `exit` end the run and are not sent. An answer in
+which the agent finds no action leaves only its complaint, a user message with the whole response beside it (version
+2.1 on; earlier ones keep nothing): that is a call without an answer in the log. Facts count messages, calls with usage and the tool calls and results that have ids.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.source import Shape, Source
+from guard_core.sessions import ModelCall
 
 # Words of the agent's own prompts and observations, in every published configuration of it.
 OWN_WORDS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT", "mswea_bash_command")
@@ -46,14 +48,13 @@ class MiniSweAgentFormat:
         if not messages:
             raise DamagedRecording("this mini-swe-agent trajectory has no messages")
         facts = FactCounter(self.name)
-        builder = SessionBuilder(self.name, source.limits)
+        builder = SessionBuilder(self.name, source)
         system = _head(messages)
         for message in messages:
             facts.message()
             _read_message(source, builder, facts, message)
-        if not any(call.prompt_tokens is not None for call in builder.calls):
-            builder.notes.append("The file keeps no API responses, so no tokens per call.")
         info = {} if isinstance(value, list) else fields.mapping(value, "info")
+        builder.notes.extend(_notes(info, builder.calls))
         session = builder.session(system=system, **_about(info))
         return Recording(self.name, (session,), facts.facts(), source.notes)
 
@@ -90,12 +91,14 @@ def _read_message(source: Source, builder: SessionBuilder, facts: FactCounter, m
         return
     extra = fields.mapping(message, "extra")
     time = fields.timestamp(message, "timestamp") or fields.timestamp(extra, "timestamp")
+    call = _call(message, extra)
+    if call["prompt_tokens"] is not None:
+        facts.call(call["prompt_tokens"])
     if event.role is Role.MODEL:
-        call = _call(message, extra)
-        if call.get("prompt_tokens") is not None:
-            facts.call(call["prompt_tokens"])
         builder.answer(event.parts, call={**call, "timestamp": time}, timestamp=time)
         return
+    if call["prompt_tokens"] is not None:
+        builder.calls.append(ModelCall(at=len(builder.events), **call))
     results = any(isinstance(part, ToolResultPart) for part in event.parts)
     builder.event(event.role, event.parts, timestamp=time, meta=bool(builder.calls) and not results)
 
@@ -132,6 +135,16 @@ def _call(message: JSON, extra: JSON) -> dict[str, Any]:
         "model": fields.text(response, "model"),
         "source_id": fields.text(response, "id"),
     }
+
+
+def _notes(info: JSON, calls: list[ModelCall]) -> list[str]:
+    notes = []
+    if not any(call.prompt_tokens is not None for call in calls):
+        notes.append("The file keeps no API responses, so no tokens per call.")
+    made = fields.tokens(fields.mapping(info, "model_stats"), "api_calls") or 0
+    if made > len(calls):
+        notes.append(f"The agent made {made} calls, {made - len(calls)} of them without a trace in the file.")
+    return notes
 
 
 def _about(info: JSON) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class OpenAIChatFormat:
             return sum(map(_is_record, heads)) * 2 > len(heads)
         if source.shape is not Shape.JSON:
             return False
-        value = source.json()
+        value = log_records.unwrapped(source.json())
         if isinstance(value, list):
             heads = [item for item in value[:_HEADS] if isinstance(item, dict)]
             return bool(heads) and sum(map(_is_record, heads)) * 2 > len(value[:_HEADS])
@@ -53,7 +53,7 @@ class OpenAIChatFormat:
 
     def read(self, source: Source) -> Recording:
         reader = ChatReader(source)
-        for line, record in records_of(source):
+        for line, record in log_records.entries(source):
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
@@ -67,47 +67,17 @@ def is_message(value: Any) -> bool:
 
 
 def _is_record(value: JSON) -> bool:
-    return is_message(value) or any(map(is_message, _messages(value)[:_HEADS]))
-
-
-def request_of(record: JSON) -> JSON:
-    """The request of a log record: under `request` or `body`, itself perhaps JSON text, or the record itself."""
-    for key in ("request", "body", "kwargs"):
-        inner = fields.decoded(record.get(key))
-        if isinstance(inner, dict):
-            body = fields.decoded(inner.get("body"))
-            found = body if isinstance(body, dict) and "messages" in body else inner
-            if "messages" in found:
-                return found
-    return record
+    return is_message(value) or any(map(is_message, _messages(value)[:_HEADS])) or is_answer(value)
 
 
 def _messages(record: JSON) -> list[Any]:
-    return fields.items(request_of(record), "messages")
+    return fields.items(log_records.request_of(record), "messages")
 
 
-def response_of(record: JSON) -> JSON:
-    """The response of a log record; of a stream, its pieces joined where they give usage."""
-    found = fields.decoded(record.get("response"))
-    if isinstance(found, list):
-        return next((piece for piece in reversed(found) if fields.mapping(piece, "usage")), {})
-    if not isinstance(found, dict):
-        return {}
-    body = fields.decoded(found.get("body"))
-    return body if isinstance(body, dict) else found
-
-
-def records_of(source: Source) -> Iterator[tuple[int | None, JSON]]:
-    """Every record with its line: the lines, the items of an array, or the one object."""
-    if source.shape is Shape.LINES:
-        yield from ((line.number, line.obj) for line in source.lines())
-        return
-    value = source.json()
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            yield None, item
-        else:
-            source.notes.skip("item that is no object")
+def is_answer(record: JSON) -> bool:
+    """Is it a response by itself, or a record that holds only a response, or a piece of one?"""
+    response = record if "choices" in record else log_records.response_of(record)
+    return any("message" in choice or "delta" in choice for choice in fields.objects(response.get("choices")))
 
 
 class ChatReader:
@@ -211,7 +181,7 @@ class ChatReader:
     def _conversation(self, request: Request) -> Session:
         """One conversation of messages alone: its calls are its assistant messages."""
         self._count(request.messages)
-        log = SessionBuilder(self.name, self.source.limits)
+        log = SessionBuilder(self.name, self.source)
         for original, event in zip(request.messages, unique_ids(request.messages), strict=True):
             if event.role is Role.MODEL:
                 usage = self._usages.get(id(original), {})

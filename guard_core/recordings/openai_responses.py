@@ -152,7 +152,7 @@ class _ItemLog:
     def __init__(self, source: Source, facts: FactCounter) -> None:
         self.source = source
         self.facts = facts
-        self.log = SessionBuilder(NAME, source.limits)
+        self.log = SessionBuilder(NAME, source)
         self.open = False  # may the last event go on?
 
     def item(self, item: JSON, line: int | None) -> None:

@@ -143,7 +143,7 @@ class _Reader:
     def __init__(self, source: Source, facts: FactCounter) -> None:
         self.notes = source.notes
         self.facts = facts
-        self.log = SessionBuilder(NAME, source.limits)
+        self.log = SessionBuilder(NAME, source)
         self.starts: dict[str, int] = {}  # message id: events before it
         self.pruned: list[_Pruned] = []
         self.marker: _Marker | None = None

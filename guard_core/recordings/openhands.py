@@ -167,7 +167,7 @@ class _Reader:
     def __init__(self, source: Source, facts: _Facts) -> None:
         self._source = source
         self._facts = facts
-        self._builder = SessionBuilder("openhands", source.limits)
+        self._builder = SessionBuilder("openhands", source)
         self._system: tuple[Part, ...] | None = None
         self._tools: Any = None
         self._model = ""

@@ -267,7 +267,7 @@ class _Traces:
         )
 
     def _without_content(self, calls: list[TraceSpan], tools: list[TraceSpan], about: dict[str, Any]) -> Session:
-        builder = SessionBuilder("otel", self._source.limits)
+        builder = SessionBuilder("otel", self._source)
         for span in sorted((*calls, *tools), key=lambda span: span.start or 0.0):
             if _is_tool(span):
                 builder.event(Role.USER, (_tool_result(span),), timestamp=span.start, line=span.line, source_id=span.id)

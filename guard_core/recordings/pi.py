@@ -106,7 +106,7 @@ class _Reader:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("pi")
-        self.log = SessionBuilder("pi", source.limits)
+        self.log = SessionBuilder("pi", source)
         self.header: dict[str, Any] = {}
         self.title = ""
         self.seen: set[str] = set()

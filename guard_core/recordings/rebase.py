@@ -13,7 +13,7 @@ from guard_core.views import Inserted, Segment, Span, View
 class LogIndex:
     """Where each message of a log stands, by content; reads `events` as they are when asked."""
 
-    def __init__(self, events: list[Event]) -> None:
+    def __init__(self, events: Sequence[Event]) -> None:
         self._events = events
         self._places: dict[bytes, list[int]] = {}
         self._known = 0

@@ -153,7 +153,7 @@ class Thread:
         """This thread as a session (`rest`: fields of Session). Raises LimitExceeded."""
         if len(self.events) > limits.events:
             raise LimitExceeded(f"a session with {len(self.events)} events (limit {limits.events})")
-        builder = SessionBuilder(format_name, limits)
+        builder = SessionBuilder(format_name, limits=limits)
         builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
         builder.side_calls = self.side_calls
         if self.lost and self.lost < UNKNOWN:

@@ -19,6 +19,7 @@ from guard_core.recordings import normalise, strict_json
 from guard_core.recordings.gzip_stream import inflate
 from guard_core.recordings.limits import MIB, Limits
 from guard_core.recordings.notes import ImportNotes
+from guard_core.recordings.shelf import Shelf
 
 Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
 
@@ -42,6 +43,7 @@ REFUSED = {
 }
 _UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _PROGRESS_STEP = MIB
+SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
 
 
 class Shape(StrEnum):
@@ -77,7 +79,7 @@ class Source:
         self.limits = limits
         self.notes = ImportNotes()
         self.progress: Progress | None = None
-        self.reread = False  # may a reader leave texts in the file, to be read again
+        self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
         self._data = data
         self._path = path
         self._temporary: list[Path] = []
@@ -86,6 +88,7 @@ class Source:
         self._json: dict[bool, Any] = {}  # by allow_nan
         self._heads: list[Line] | None = None
         self._shape: Shape | None = None
+        self._shelf: Shelf | None = None
 
     @classmethod
     def open(
@@ -124,9 +127,11 @@ class Source:
             self._temporary.pop().unlink(missing_ok=True)
 
     @property
-    def file(self) -> Path | None:
-        """The opened file itself, which stays when this is closed; None for bytes, streams and what was unpacked."""
-        return None if self._path is None or self._path in self._temporary else self._path
+    def shelf(self) -> Shelf | None:
+        """Where the texts of events are kept instead of in memory; None for sources that are not worth it."""
+        if self._shelf is None and self.shelve is not None and self.size >= SHELVED_FROM:
+            self._shelf = Shelf(self.shelve)
+        return self._shelf
 
     @property
     def size(self) -> int:

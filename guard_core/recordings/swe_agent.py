@@ -46,7 +46,7 @@ class SweAgentFormat:
         facts = FactCounter(self.name)
         facts.message(len(history))
         longest = max((len(fields.text(step, "observation")) for step in steps), default=0)
-        builder = SessionBuilder(self.name, source.limits)
+        builder = SessionBuilder(self.name, source)
         events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
         system, events = chat.split_system(events)
         for event in events:

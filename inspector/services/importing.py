@@ -244,7 +244,8 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     if not recording.path.is_file():
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
     _look_first(recording, watch)
-    found = recordings.read(recording.path, strict=job.strict, progress=watch.progress, window=job.window, reread=True)
+    options = {"strict": job.strict, "window": job.window, "shelve": recording.path.parent}
+    found = recordings.read(recording.path, progress=watch.progress, **options)
     if not any(session.events for session in found.sessions[:MAX_SESSIONS]):
         raise RecordingError("no messages were found in this file, so there is no session to show")
     watch.phase("counted")

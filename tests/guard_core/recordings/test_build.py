@@ -76,14 +76,14 @@ def test_ids_are_counted_once_and_missing_ids_every_time():
 
 
 def test_a_message_with_too_many_parts_is_refused():
-    builder = SessionBuilder("x", Limits(parts=2))
+    builder = SessionBuilder("x", limits=Limits(parts=2))
 
     with pytest.raises(LimitExceeded, match=r"line 7: a message with 3 parts \(limit 2\)"):
         builder.event(Role.USER, [TextPart("a")] * 3, line=7)
 
 
 def test_a_session_with_too_many_events_is_refused():
-    builder = SessionBuilder("x", Limits(events=1))
+    builder = SessionBuilder("x", limits=Limits(events=1))
     builder.event(Role.USER, [TextPart("a")])
 
     with pytest.raises(LimitExceeded, match="more than 1 events"):
@@ -91,7 +91,7 @@ def test_a_session_with_too_many_events_is_refused():
 
 
 def test_a_session_with_too_many_compactions_is_refused():
-    builder = SessionBuilder("x", Limits(compactions=0))
+    builder = SessionBuilder("x", limits=Limits(compactions=0))
 
     with pytest.raises(LimitExceeded, match="more than 0 compactions"):
         builder.compaction(RecordedCompaction(0, Evidence.DECLARED, "summary", ()))
