@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -21,9 +22,9 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
-RECOVER_EVERY = 2.0  # seconds between two looks for imports of dead workers
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
-HEARTBEAT_EVERY = 3.0  # seconds; well under importing.LEASE
+HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed within importing.LEASE
+RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
 
 
 class Stop(BaseException):
@@ -43,6 +44,9 @@ class Bell:
     def wait(self) -> None:
         self._rung.wait(LOOK_EVERY_PIPED if self.piped else LOOK_EVERY)
         self._rung.clear()
+
+    def ring(self) -> None:
+        self._rung.set()
 
     def _listen(self) -> None:
         while os.read(0, 4096):
@@ -84,25 +88,18 @@ def _load_ahead() -> None:
 def _work(bell: Bell) -> None:
     from django.db import Error, connections
 
-    from inspector.services.gallery import recover_runs
-    from inspector.services.importing import recover_imports
-
-    recovered = 0.0
-    while not bell.ended:
-        try:
-            if time.monotonic() - recovered >= RECOVER_EVERY:
-                recover_imports()
-                recover_runs()
-                recovered = time.monotonic()
-            run_ready_tasks()
-        except Error:
-            log.warning("the database does not answer; trying again", exc_info=True)
-            connections.close_all()  # one that is stuck in a lock would stay stuck
-            time.sleep(1)
-        bell.wait()
+    with Heartbeat(wake=bell.ring) as heart:
+        while not bell.ended:
+            try:
+                run_ready_tasks(heart)
+            except Error:
+                log.warning("the database does not answer; trying again", exc_info=True)
+                connections.close_all()  # one that is stuck in a lock would stay stuck
+                time.sleep(1)
+            bell.wait()
 
 
-def run_ready_tasks() -> None:
+def run_ready_tasks(heart: Heartbeat) -> None:
     """Run every job that waits, one after the other."""
     from django.utils.crypto import get_random_string
     from django_tasks_db.management.commands.db_worker import Worker
@@ -112,8 +109,11 @@ def run_ready_tasks() -> None:
     class Runner(Worker):
         def run_task(self, db_task_result: Any) -> None:
             job_id = next(iter(db_task_result.args_kwargs["args"]), "")
-            with Heartbeat(job_id):
+            heart.job_id = job_id
+            try:
                 super().run_task(db_task_result)
+            finally:  # a job that failed with the database is nobody's: its lease must run out
+                heart.job_id = ""
             if _stopping.is_set():  # the task was broken off: django-tasks took the exception for a failure of the task
                 hand_back(job_id)
                 raise Stop
@@ -131,32 +131,54 @@ def run_ready_tasks() -> None:
 
 
 class Heartbeat:
-    """While a job runs, says so every HEARTBEAT_EVERY seconds, whatever the job is busy with."""
+    """Beats for as long as the process lives, whatever it is busy with.
 
-    def __init__(self, job_id: str) -> None:
+    Every beat first says that the job in hand is alive, then takes back the jobs of dead workers: in this order, so
+    that a process that was held up for longer than a lease does not take its own job away from itself. A process
+    with a long queue, or in the middle of a long file, takes them back as soon as an idle one does.
+    """
+
+    def __init__(self, job_id: str = "", wake: Callable[[], None] = lambda: None) -> None:
         self.job_id = job_id
+        self._wake = wake
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Heartbeat:
         self._thread.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
 
-    def _beat(self) -> None:
-        from django.db import Error, connection
-        from django.utils import timezone
+    def _run(self) -> None:
+        from django.db import connection
 
-        from inspector.models import Import
-
+        number = 0
         while not self._over.wait(HEARTBEAT_EVERY):
-            try:
-                running = Import.objects.filter(pk=self.job_id, state=Import.State.RUNNING)
-                running.update(heartbeat=timezone.now())
-            except Error:  # SQLite's one writer may be this very job, storing: the lock then speaks for it
-                continue
+            number += 1
+            self.beat(resume=number % RESUME_EVERY == 0)
         connection.close()
+
+    def beat(self, *, resume: bool = False) -> None:
+        from django.db import Error, connection
+
+        from inspector.services import recovery
+
+        try:
+            if self.job_id:
+                recovery.beat(self.job_id)
+            taken = recovery.recover()
+            if resume:
+                recovery.resume_slices()
+        except Error:  # SQLite's one writer may be this very job, storing: the lock then speaks for it
+            connection.close()
+            return
+        except Exception:
+            log.exception("jobs of dead workers could not be taken back; trying again")
+            return
+        if taken:
+            self._wake()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""A database for every data folder: SQLite inside of it, or one in the PostgreSQL that the suite was given."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.plugins.neighbours import redis_of
+
+_made: set[str] = set()
+
+
+def neighbours_of(data_dir: Path) -> dict[str, str]:
+    """Environment of a server with this data folder: nothing on SQLite, else its PostgreSQL database and Redis.
+
+    A second start with the same folder meets the same database.
+    """
+    base = os.environ.get("TEST_DATABASE_URL", "").rpartition("/")[0]
+    if not base:
+        return {}
+    name = f"inspector_{os.getpid()}_{hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]}"
+    if not _made:
+        atexit.register(_drop_all, base)
+    if name not in _made:
+        _administer(base, f"CREATE DATABASE {name}")
+        _made.add(name)
+    return {"DATABASE_URL": f"{base}/{name}", "REDIS_URL": redis_of(os.environ.get("PYTEST_XDIST_WORKER", ""))}
+
+
+def query(data_dir: Path, statement: str) -> list[tuple[Any, ...]]:
+    """What is in the database of a running server, read beside it."""
+    if url := neighbours_of(data_dir).get("DATABASE_URL"):
+        import psycopg
+
+        with psycopg.connect(url) as connection:
+            return connection.execute(statement).fetchall()
+    address = f"file:{data_dir / 'inspector.sqlite3'}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def _administer(base: str, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(f"{base}/postgres", autocommit=True) as connection:
+        connection.execute(statement)
+
+
+def _drop_all(base: str) -> None:
+    for name in _made:
+        with suppress(Exception):  # the end of the process is no place to fail at
+            _administer(base, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
