@@ -7,7 +7,8 @@ the agent's own words in it. An assistant message's `extra.response` is the whol
 as text in the answer (version 1) or as tool calls (version 2, also as Responses items in `output`); observations are
 user messages, marked as automatic, or tool messages. Messages of role `exit` end the run and are not sent. An answer in
 which the agent finds no action leaves only its complaint, a user message with the whole response beside it (version
-2.1 on; earlier ones keep nothing): that is a call without an answer in the log. Facts count messages, calls with usage and the tool calls and results that have ids.
+2.3 on; earlier ones keep nothing): that is a call whose answer is not in the log.
+Facts count messages, calls with usage and the tool calls and results that have ids.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def _read_message(source: Source, builder: SessionBuilder, facts: FactCounter, m
     if call["prompt_tokens"] is not None:
         builder.calls.append(ModelCall(at=len(builder.events), **call))
     results = any(isinstance(part, ToolResultPart) for part in event.parts)
-    builder.event(event.role, event.parts, timestamp=time, meta=bool(builder.calls) and not results)
+    automatic = bool(builder.calls) or "interrupt_type" in extra
+    builder.event(event.role, event.parts, timestamp=time, meta=automatic and not results)
 
 
 def _event(message: JSON) -> Event | None:

@@ -73,6 +73,23 @@ def test_responses_items_are_read_with_their_usage():
     assert session.events[2].parts == (ToolResultPart("bash", "ok", "c9"),)
 
 
+def test_an_answer_without_an_action_is_a_call_whose_answer_is_not_in_the_log():
+    complaint = {"role": "user", "content": "No tool calls found", "extra": {"interrupt_type": "FormatError"}}
+    complaint["extra"]["response"] = {"id": "r0", "model": "m-1", "usage": {"prompt_tokens": 100}}
+    recording = read_as(FORMAT, trajectory(complaint, answer("ls", 120)))
+    calls = recording.sessions[0].calls
+    assert [(call.at, call.response, call.prompt_tokens) for call in calls] == [(1, None, 100), (2, 2, 120)]
+    assert recording.facts.model_calls == 2
+    assert [event.starts_turn() for event in recording.sessions[0].events] == [True, False, False]
+
+
+def test_calls_without_a_trace_are_told():
+    value = trajectory(answer("ls", 100))
+    value["info"]["model_stats"] = {"api_calls": 3}
+    notes = read_as(FORMAT, value).sessions[0].notes
+    assert notes == ("The agent made 3 calls, 2 of them without a trace in the file.",)
+
+
 def test_the_message_that_ends_the_run_is_not_sent():
     recording = read_as(FORMAT, trajectory(answer("ls", 100), {"role": "exit", "content": "Submitted"}))
     assert len(recording.sessions[0].events) == 2
