@@ -1,68 +1,75 @@
-"""The whole suite: on PostgreSQL and Redis where they answer, then what measures time, then all else on SQLite."""
+"""The whole suite: what measures time alone, then everything on SQLite, then on PostgreSQL with Redis.
+
+What is left out on PostgreSQL is named in WITHOUT_DATABASE: folders of tests that can reach no database at all, which
+`test_run.py` holds them to. Any other test, the browser's too, runs on both.
+"""
 
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-from urllib.parse import urlparse
+from typing import NamedTuple
+
+from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, find_redis
 
 PARALLEL = "2"  # processes; the rest of a small machine is left to the servers and the browser under test
-DATABASE_TESTS = ("tests/inspector", "tests/services")
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
-POSTGRES_USERS = ("postgres", "root")
-REDIS_URL = "redis://127.0.0.1:6379/15"
+WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
+TOGETHER = ("-n", PARALLEL, "--dist", "loadgroup", "--benchmark-disable", f"--ignore={SPEED_TESTS}")
+REFUSED = 2
+
+
+class Run(NamedTuple):
+    """One run of pytest."""
+
+    title: str
+    arguments: tuple[str, ...]
+    postgres: str = ""
 
 
 def main(arguments: list[str]) -> int:
-    redis = os.environ.get("TEST_REDIS_URL") or (REDIS_URL if answers(REDIS_URL) else "")
-    postgres = os.environ.get("TEST_DATABASE_URL") or find_postgres()
+    try:
+        postgres, redis = find_postgres(), find_redis()
+        check_whole(postgres, redis)
+    except Unavailable as error:
+        print(error, file=sys.stderr)
+        return REFUSED
     if arguments:
-        return run(arguments, database="", redis=redis)
-    if os.environ.get("CI") and not (postgres and redis):
-        print("PostgreSQL or Redis does not answer on 127.0.0.1: their tests cannot run here.", file=sys.stderr)
-    whole = ["-n", PARALLEL, "--dist", "loadgroup", "--benchmark-disable", f"--ignore={SPEED_TESTS}"]
-    runs = [
-        ("What measures time, alone:", ["--benchmark-disable", SPEED_TESTS], ""),
-        ("Everything else, on SQLite:", whole, ""),
-    ]
-    if postgres:
-        runs.insert(0, ("What touches a database, on PostgreSQL:", ["-m", "not browser", *DATABASE_TESTS], postgres))
-    else:
-        print("No PostgreSQL answers on 127.0.0.1:5432 (or TEST_DATABASE_URL); the suite runs on SQLite.", flush=True)
-    for title, chosen, database in runs:
-        print(title, flush=True)
-        if failed := run(chosen, database=database, redis=redis):
+        chosen = postgres if os.environ.get("TEST_DATABASE_URL") else ""
+        return run(Run("", tuple(arguments), chosen), redis)
+    print(told(postgres, redis), flush=True)
+    for each in plan(postgres):
+        print(each.title, flush=True)
+        if failed := run(each, redis):
             return failed
     return 0
 
 
-def run(arguments: list[str], *, database: str, redis: str) -> int:
-    environment = {**os.environ, "TEST_DATABASE_URL": database, "TEST_REDIS_URL": redis}
-    return subprocess.call([sys.executable, "-m", "pytest", "-q", *arguments], env=environment)
+def told(postgres: str, redis: str) -> str:
+    """What the suite runs on, and what is left out, in a sentence."""
+    missing = [name for name, url in (("PostgreSQL", postgres), ("Redis", redis)) if not url]
+    if not missing:
+        return "PostgreSQL and Redis answer: the suite runs on SQLite, then on PostgreSQL."
+    left_out = "; it runs on SQLite alone" if not postgres else ""
+    return f"No {' and no '.join(missing)} answers on this machine: the suite goes on without{left_out}."
 
 
-def find_postgres() -> str:
-    """The address of a PostgreSQL on this machine that lets one of the usual users in without a password."""
-    import psycopg
+def plan(postgres: str) -> list[Run]:
+    """The runs of the whole suite."""
+    runs = [
+        Run("What measures time, alone:", ("--benchmark-disable", SPEED_TESTS)),
+        Run("Everything else, on SQLite:", TOGETHER),
+    ]
+    if postgres:
+        left_out = tuple(f"--ignore={folder}" for folder in WITHOUT_DATABASE)
+        runs.append(Run("Everything that can reach a database, on PostgreSQL:", (*TOGETHER, *left_out), postgres))
+    return runs
 
-    for user in POSTGRES_USERS:
-        try:
-            with psycopg.connect(f"postgresql://{user}@127.0.0.1:5432/postgres", connect_timeout=2):
-                return f"postgresql://{user}@127.0.0.1:5432/inspector_{os.getpid()}"  # two runs at once do not meet
-        except psycopg.OperationalError:
-            continue
-    return ""
 
-
-def answers(url: str) -> bool:
-    parts = urlparse(url)
-    try:
-        with socket.create_connection((parts.hostname, parts.port), timeout=1):
-            return True
-    except OSError:
-        return False
+def run(each: Run, redis: str) -> int:
+    environment = {**os.environ, "TEST_DATABASE_URL": each.postgres, "TEST_REDIS_URL": redis}
+    return subprocess.call([sys.executable, "-m", "pytest", "-q", *each.arguments], env=environment)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from typing import Any
 from urllib.parse import urlparse
 from uuid import uuid4
 
+from tests.services.databases import neighbours_of
+
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 40  # a first start on a busy machine; a quiet one needs two
 STOP_SECONDS = 10.0  # the promise
@@ -124,7 +126,8 @@ def clean_environment() -> dict[str, str]:
 
 @contextmanager
 def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Running]:
-    """A server, ended with the block."""
+    """A server on the database that the suite runs on, ended with the block."""
+    environment = {**neighbours_of(data_dir), **environment}
     process = command("serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environment=environment)
     lines: queue.Queue[str] = queue.Queue()
     errors: list[str] = []

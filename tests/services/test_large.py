@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import time
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from guard_core.simulator.big_files import write_claude_code
+from tests.services.databases import query
 from tests.services.server import Running, running, until
 from tests.services.test_uploading import only
 
@@ -32,9 +32,8 @@ def started(tmp_path: Path):
 
 
 def rows(server: Running, statement: str) -> list[tuple]:
-    """What is in the database of the server; for SQLite alone, whose file can be read beside it."""
-    with sqlite3.connect(f"file:{server.data_dir / 'inspector.sqlite3'}?mode=ro", uri=True, timeout=20) as database:
-        return database.execute(statement).fetchall()
+    """What is in the database of the server."""
+    return query(server.data_dir, statement)
 
 
 def counted(server: Running, table: str) -> int:
@@ -68,7 +67,14 @@ def test_a_worker_killed_in_any_phase_costs_a_delay_and_nothing_else(phase: str,
         rows(started, "SELECT count(*) FROM inspector_event")[0][0]
         == rows(started, "SELECT events FROM inspector_session")[0][0]
     )
-    assert rows(started, "PRAGMA foreign_key_check") == []
+    assert (
+        counted(started, "event")
+        == rows(
+            started,
+            "SELECT count(*) FROM inspector_event e JOIN inspector_payload p "
+            "ON p.sha256 = e.payload_id JOIN inspector_session s ON s.id = e.session_id",
+        )[0][0]
+    )
 
 
 def test_a_cancelled_long_import_leaves_nothing(started: Running) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from guard_core.recordings import native
 from guard_core.simulator.samples import SAMPLES
-from tests.plugins.run import find_postgres
+from tests.plugins.neighbours import find_postgres
 
 pytestmark = pytest.mark.services
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,9 +38,9 @@ def target() -> Iterator[str]:
     """The address of a PostgreSQL database of our own."""
     import psycopg
 
-    server = os.environ.get("TEST_DATABASE_URL") or find_postgres()
+    server = find_postgres()
     if not server:
-        pytest.skip("no PostgreSQL answers on 127.0.0.1:5432")
+        pytest.skip("no PostgreSQL answers on this machine")
     base = server.rsplit("/", 1)[0]
     with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
         yield f"{base}/{NAME}"

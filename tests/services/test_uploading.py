@@ -139,8 +139,8 @@ def test_a_length_over_the_limit_is_refused_before_the_body(narrow: Running) -> 
     connection.close()
 
 
-def test_a_killed_worker_costs_a_delay_and_nothing_else(tmp_path: Path, team: dict[str, str]) -> None:
-    with running(tmp_path, **team) as started:
+def test_a_killed_worker_costs_a_delay_and_nothing_else(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
         (worker,) = until(started.workers)
         content = native.write(big_session(20_000, 20))
         job = under_way(started, content)
@@ -149,11 +149,11 @@ def test_a_killed_worker_costs_a_delay_and_nothing_else(tmp_path: Path, team: di
         assert started.stop() == 0
 
 
-def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path, team: dict[str, str]) -> None:
-    with running(tmp_path, **team) as started:
+def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
         job = under_way(started, native.write(big_session(20_000, 10)))
         assert started.stop() == 0
-    with running(tmp_path, **team) as started:
+    with running(tmp_path) as started:
         until(lambda: "/s/" in started.get(_page(job)).headers.get("location", ""), 60)
 
 
