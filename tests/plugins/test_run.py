@@ -1,0 +1,86 @@
+"""What the whole suite is: on both databases, and never less than that in CI."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugins import neighbours
+from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = {"TEST_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "TEST_REDIS_URL": "redis://127.0.0.1:1/0"}
+REACHING = ("inspector", "django", "channels", "psycopg", "tests.services", "tests.browser", "tests.inspector")
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports, inside of functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("folder", [name for name in WITHOUT_DATABASE if name != "tests/plugins"])
+def test_a_folder_that_is_left_out_on_postgres_can_reach_no_database(folder):
+    assert modules(folder)
+    for path in modules(folder):
+        reaching = {name for name in imported(path) if name.startswith(REACHING)}
+        assert not reaching, path
+        assert "django_db" not in path.read_text(), path
+
+
+def test_every_other_folder_runs_on_both_databases():
+    speed, sqlite, postgres = plan("postgresql://127.0.0.1/some")
+    assert (speed.arguments[-1], speed.postgres, sqlite.postgres) == (SPEED_TESTS, "", "")
+    assert postgres.postgres == "postgresql://127.0.0.1/some"
+    left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
+    assert left_out - {SPEED_TESTS} == set(WITHOUT_DATABASE)
+    assert not [
+        argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests", "-m"))
+    ]
+
+
+def test_without_postgres_it_is_sqlite_alone():
+    assert [run.postgres for run in plan("")] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("postgres", "redis", "word"), [("", "r", "PostgreSQL"), ("p", "", "Redis"), ("", "", "Redis")]
+)
+def test_in_ci_a_missing_service_ends_the_run_in_a_sentence(postgres, redis, word, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(neighbours.Unavailable, match=f"no {word} answers"):
+        neighbours.check_whole(postgres, redis)
+
+
+def test_elsewhere_a_missing_service_is_no_error(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    neighbours.check_whole("", "")
+
+
+def test_a_service_that_was_named_and_is_not_there_ends_the_run():
+    command = [sys.executable, "-m", "tests.plugins.run"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **NOBODY}, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "TEST_DATABASE_URL" in done.stderr
+    assert "passed" not in done.stdout
+
+
+def test_processes_of_one_run_have_a_redis_database_each(monkeypatch):
+    monkeypatch.setenv("TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
+    named = [neighbours.redis_of(worker) for worker in ("", "gw0", "gw1", "gw15")]
+    assert [url.rpartition("/")[2] for url in named] == ["15", "15", "14", "0"]
