@@ -183,14 +183,14 @@ class Source:
     def lines(self) -> Iterator[Line]:
         """Every good line. A damaged one raises in strict mode and is noted and left out in lenient mode.
 
-        A damaged last line without a newline is a file that is still being written: left out and counted in both
-        modes, when a line before it was good. Blank lines are passed over.
+        The beginning of an object at the end of the file is a file that is still being written: left out and counted
+        in both modes, when a line before it was good. Blank lines are passed over.
         """
         good = 0
         for number, offset, raw, ended in self._raw_lines():
             if number > self.notes.lines:
                 self.notes.lines = number
-            line = self._good_line(number, offset, raw, unfinished=not ended and good > 0)
+            line = self._good_line(number, offset, raw, last=not ended and good > 0)
             self._noted = max(self._noted, number)
             if line is not None:
                 good += 1
@@ -283,13 +283,13 @@ class Source:
         if self.progress is not None:
             self.progress(total, total)
 
-    def _good_line(self, number: int, offset: int, raw: bytes, *, unfinished: bool) -> Line | None:
+    def _good_line(self, number: int, offset: int, raw: bytes, *, last: bool) -> Line | None:
         if not raw or not raw.strip(b" \t\r"):
             return None
         try:
             value, mended, more = self._decode_line(raw)
         except strict_json.JsonProblem as problem:
-            if unfinished and not problem.limit:
+            if last and problem.cut and raw.lstrip().startswith(b"{"):
                 if number > self._noted:
                     self.notes.skip("unfinished last line")
             else:

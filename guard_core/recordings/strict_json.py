@@ -52,13 +52,17 @@ class Decoded(NamedTuple):
 
 
 class JsonProblem(Exception):
-    """Why these bytes are not taken, and where: `offset` counts bytes from 0, None where there is no one place."""
+    """Why these bytes are not taken, and where: `offset` counts bytes from 0, None where there is no one place.
 
-    def __init__(self, reason: str, offset: int | None = None, *, limit: bool = False) -> None:
+    `cut`: the bytes stop before the value does, and may be the beginning of a good one.
+    """
+
+    def __init__(self, reason: str, offset: int | None = None, *, limit: bool = False, cut: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.offset = offset
         self.limit = limit
+        self.cut = cut
 
 
 def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Decoded:
@@ -266,10 +270,12 @@ def _syntax(message: str, raw: bytes) -> JsonProblem:
     if not raw.strip():
         return JsonProblem("nothing where a JSON value should be", 0)
     if message.startswith("Input data was truncated"):
-        return JsonProblem("JSON that ends too early", len(raw.rstrip()))
+        return JsonProblem("JSON that ends too early", len(raw.rstrip()), cut=True)
     found = _BYTE.search(message)
+    offset = int(found[1]) if found else None
     words = _BYTE.sub("", message).removeprefix("JSON is malformed: ")
-    return JsonProblem(f"not valid JSON: {words}", int(found[1]) if found else None)
+    cut = words == "invalid number" and offset == len(raw)  # `-`, `2.` or `1e` at the end
+    return JsonProblem(f"not valid JSON: {words}", offset, cut=cut)
 
 
 def _without_negative_zero(value: Any) -> Any:

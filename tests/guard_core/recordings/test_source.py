@@ -52,6 +52,21 @@ def test_a_file_that_is_still_written_is_no_damage():
     assert (found, notes.skipped, notes.problem_count) == ([{"a": 1}], {"unfinished last line": 1}, 0)
 
 
+@pytest.mark.parametrize("end", [b'{"a":-', b'{"a":[1.', b'{"a":tru', b'{"a":"\\', '{"a":"汉'.encode()[:-1], b" {"])
+def test_an_object_may_be_cut_anywhere(end):
+    _, notes = objects(b'{"a":1}\n' + end, strict=True)
+
+    assert notes.skipped == {"unfinished last line": 1}
+
+
+@pytest.mark.parametrize("end", [b"[1]", b"7", b'"x', b"[1", b"\x00\x00", b'{"a":1}}', b'{"a":1,"a":2}', b"\xff{"])
+def test_a_last_line_that_is_no_beginning_of_an_object_is_damage(end):
+    assert damage(b'{"a":1}\n' + end)[0] == 2
+    found, notes = objects(b'{"a":1}\n' + end)
+
+    assert (found, notes.skipped, notes.problem_count) == ([{"a": 1}], {}, 1)
+
+
 def test_a_lone_unfinished_line_is_damage():
     assert damage(b'{"a":')[0] == 1
 
