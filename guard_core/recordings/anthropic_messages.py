@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.events import Event, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, log_records
 from guard_core.recordings.base import Recording
-from guard_core.recordings.openai_chat import ChatReader, is_message, records_of, request_of, response_of
+from guard_core.recordings.openai_chat import ChatReader, is_message
 from guard_core.recordings.source import Shape, Source
 
 JSON = dict[str, Any]
@@ -33,7 +33,7 @@ class AnthropicFormat:
         if source.shape is Shape.LINES:
             records = [line.obj for line in source.head_lines()]
         elif source.shape is Shape.JSON:
-            value = source.json()
+            value = log_records.unwrapped(source.json())
             records = [item for item in value[:_HEADS] if isinstance(item, dict)] if isinstance(value, list) else []
             records = [value] if isinstance(value, dict) and not is_message(value) else records
         else:
@@ -43,21 +43,21 @@ class AnthropicFormat:
 
     def read(self, source: Source) -> Recording:
         reader = AnthropicReader(source)
-        for line, record in records_of(source):
+        for line, record in log_records.entries(source):
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
 
 
 def _messages(record: JSON) -> list[JSON]:
-    return [item for item in fields.items(request_of(record), "messages")[:_HEADS] if is_message(item)]
+    return [item for item in fields.items(log_records.request_of(record), "messages")[:_HEADS] if is_message(item)]
 
 
 def _is_anthropic(record: JSON) -> bool:
     """Does a message, a request body or a response have something that only Anthropic's API writes?"""
     if is_message(record):
         return _has_own_block(record.get("content"))
-    body, response = request_of(record), response_of(record)
+    body, response = log_records.request_of(record), log_records.response_of(record)
     if "system" in body and not isinstance(body["system"], dict):
         return True
     answered = fields.text(response, "type") == "message" and isinstance(response.get("content"), list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import fields
 from guard_core.recordings.fields import JSON
 from guard_core.sessions import ToolDefinition
@@ -23,6 +23,7 @@ ROLES = {
     "function": Role.USER,
 }
 RESULT_ROLES = frozenset({"tool", "function"})
+_THOUGHTS = ("thinking", "text", "summary")  # of a block of reasoning: Anthropic's, OpenRouter's
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
 
 
@@ -39,13 +40,11 @@ def chat_event(message: JSON, **rest: Any) -> Event | None:
 
 def message_parts(message: JSON) -> tuple[Part, ...]:
     """Reasoning, content and tool calls of a message, in the order in which the model wrote them."""
-    reasoning = (
-        fields.text(message, "reasoning_content")
-        or fields.text(message, "reasoning")
-        or fields.plain_text(message.get("thinking"))
-    )
-    parts: list[Part] = [ReasoningPart(reasoning)] if reasoning else []
+    parts: list[Part] = _reasoning(message)
     parts.extend(fields.content_parts(message.get("content")))
+    if refusal := fields.text(message, "refusal"):
+        parts.append(TextPart(refusal))
+    parts.extend(_spoken(fields.mapping(message, "audio")))
     parts.extend(tool_call(item) for item in fields.objects(message.get("tool_calls")))
     legacy = fields.mapping(message, "function_call")
     if legacy:
@@ -53,9 +52,33 @@ def message_parts(message: JSON) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def _reasoning(message: JSON) -> list[Part]:
+    """Reasoning under the names that servers have for it; its signatures and what is encrypted of it by their size."""
+    blocks = [*fields.objects(message.get("reasoning_details")), *fields.objects(message.get("thinking_blocks"))]
+    text = (
+        fields.text(message, "reasoning_content")
+        or fields.text(message, "reasoning")
+        or fields.plain_text(message.get("thinking"))
+        or "\n".join(found for block in blocks for key in _THOUGHTS if (found := fields.text(block, key)))
+    )
+    sealed = (fields.text(block, key) for block in blocks for key in ("data", "signature"))
+    size = sum(fields.opaque_size(data) for data in sealed if data)
+    return [ReasoningPart(text, opaque_bytes=size)] if text or size else []
+
+
+def _spoken(audio: JSON) -> tuple[Part, ...]:
+    """An answer as sound: its words, and its data, or the id under which the provider keeps them."""
+    if not audio:
+        return ()
+    words = fields.text(audio, "transcript")
+    data = fields.text(audio, "data")
+    sound = fields.media("audio", data) if data else MediaPart("audio", uri=fields.text(audio, "id"))
+    return (TextPart(words), sound) if words else (sound,)
+
+
 def tool_call(item: JSON) -> ToolCallPart:
     """A call in either spelling: `{id, function: {name, arguments}}` or flat, arguments as text or as an object."""
-    function = fields.mapping(item, "function") or item
+    function = fields.mapping(item, "function") or fields.mapping(item, "custom") or item
     name = fields.text(function, "name") or fields.text(item, "function")
     arguments = function.get("arguments", function.get("args", function.get("input")))
     call_id = fields.text(item, "id") or fields.text(item, "call_id") or fields.text(item, "tool_call_id")
@@ -87,7 +110,7 @@ def _definitions(value: list[Any]) -> Iterable[ToolDefinition]:
         if isinstance(declarations, list):
             yield from _definitions(declarations)
             continue
-        function = fields.mapping(item, "function") or item
+        function = fields.mapping(item, "function") or fields.mapping(item, "custom") or item
         schema = next((function[key] for key in _SCHEMA_KEYS if key in function), None)
         name = fields.text(function, "name") or fields.text(function, "title")
         yield ToolDefinition(name, fields.text(function, "description"), schema)

@@ -54,6 +54,16 @@ def first_tokens(value: Any, *keys: str) -> int | None:
     return next((count for key in keys if (count := tokens(value, key)) is not None), None)
 
 
+def odd_count(value: Any, *keys: str) -> str:
+    """What is wrong with a count of tokens that is there and cannot be one, in words; "" where all can."""
+    for key in keys:
+        found = value.get(key) if isinstance(value, dict) else None
+        if found is not None and tokens(value, key) is None:
+            shown = repr(found)
+            return f"{key} is {shown if len(shown) <= 40 else shown[:40] + '…'}, not a count of tokens"
+    return ""
+
+
 def timestamp(value: Any, key: str) -> float | None:
     """Seconds since the epoch, from ISO text, seconds or milliseconds."""
     return normalise.timestamp(value.get(key)) if isinstance(value, dict) else None
@@ -130,6 +140,8 @@ def _content_part(item: Any) -> Part | None:
         return _reasoning(item)
     if kind in {"", "text", "input_text", "output_text"} and isinstance(item.get("text"), str):
         return TextPart(item["text"])
+    if kind == "refusal":
+        return TextPart(text(item, "refusal"))
     if "image" in kind or "audio" in kind or "video" in kind or kind in {"file", "document", "input_file"}:
         return _media(item, kind)
     if kind in {"tool_use", "tool_call", "function_call"}:
@@ -149,7 +161,7 @@ def _reasoning(item: JSON) -> Part:
 def _media(item: JSON, kind: str) -> MediaPart:
     source = mapping(item, "source") or mapping(item, kind) or mapping(item, "file") or item
     mime = text(source, "media_type") or text(source, "mime_type") or text(source, "format")
-    for key in ("url", "image_url", "data", "base64", "file_data", "image", "audio", "video", "document", "file_id"):
+    for key in ("url", "image_url", "data", "base64", "file_data", "image", "audio", "video", "document"):
         if data := text(source, key):
             return media(mime, data)
-    return MediaPart(mime=mime)
+    return MediaPart(mime=mime, uri=text(source, "file_id") or text(source, "file_url") or text(source, "id"))

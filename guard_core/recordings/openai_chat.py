@@ -1,18 +1,21 @@
 """OpenAI Chat Completions: a bare array of messages, a wrapped one (`messages`, `tools`, `model`), or request logs.
 
-A log has `{request, response}` (or a proxy's `messages`, `response`, `usage`) per line or in an array. Each request
-repeats the history, so the conversation is rebuilt from the requests, and the usage of a call stands where its messages
-end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one before
-tells that the history was compacted or edited in between: an inferred compaction. Calls that share no history are
-contexts of their own, or side calls. `arguments` may be no valid JSON (kept as text); ids may be empty or come again
-(results are then paired by order); `content` may be null, text or parts. System messages at the head are the system
-prompt. A bare array has no tokens: its calls are the assistant messages.
+A log has `{request, response}` (or what a proxy calls them, see `log_records`) per line or in an array; a response
+may be a stream's pieces (see `streams`), a record of its own behind its request, or missing (an error). Each request
+repeats the history, so the conversation is rebuilt from the requests, and the usage of a call stands where its
+messages end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one
+before tells that the history was compacted or edited in between: an inferred compaction, which the facts leave out,
+for the file does not declare it. Calls that share no history are contexts of their own, or side calls. `arguments`
+may be no valid JSON (kept as text); ids may be empty or come again (results are then paired by order); `content` may
+be null, text or parts. System messages at the head are the system prompt. A bare array has no tokens: its calls are
+the assistant messages. Responses alone (`chat.completion` objects, a batch's output) hold what came back, not what
+was sent. Of several choices the first is the answer, unless the next request goes on with another.
 Source: https://platform.openai.com/docs/api-reference/chat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
@@ -21,16 +24,17 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, log_records, streams
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.requests import Request, Thread, threads_of
 from guard_core.recordings.source import Shape, Source
-from guard_core.sessions import ModelCall, Session
+from guard_core.sessions import ModelCall, Session, ToolDefinition
 
 JSON = dict[str, Any]
 NAME = "openai-chat"
 _HEADS = 20  # messages looked at to recognise a chat
+_PIECES = ("chunk", "data", "event")  # what a log calls one piece of a stream
 
 
 class OpenAIChatFormat:
@@ -63,21 +67,27 @@ def is_message(value: Any) -> bool:
     """Is it one chat message?"""
     if not isinstance(value, dict) or fields.text(value, "role").lower() not in chat.ROLES:
         return False
-    return any(key in value for key in ("content", "tool_calls", "function_call"))
+    return any(key in value for key in ("content", "tool_calls", "function_call", "refusal", "audio"))
 
 
 def _is_record(value: JSON) -> bool:
-    return is_message(value) or any(map(is_message, _messages(value)[:_HEADS])) or is_answer(value)
+    return is_message(value) or any(map(is_message, _messages(value)[:_HEADS])) or _is_answer(value)
 
 
 def _messages(record: JSON) -> list[Any]:
     return fields.items(log_records.request_of(record), "messages")
 
 
-def is_answer(record: JSON) -> bool:
-    """Is it a response by itself, or a record that holds only a response, or a piece of one?"""
-    response = record if "choices" in record else log_records.response_of(record)
+def _is_answer(record: JSON) -> bool:
+    """Is it a response, a record that holds only a response, or a piece of one?"""
+    response = piece_of(record) or (record if "choices" in record else log_records.response_of(record))
     return any("message" in choice or "delta" in choice for choice in fields.objects(response.get("choices")))
+
+
+def piece_of(record: JSON) -> JSON | None:
+    """The piece of a stream that a record is, or that stands in it."""
+    found = (record, *map(record.get, _PIECES))
+    return next((piece for piece in found if isinstance(piece, dict) and streams.is_piece(piece)), None)
 
 
 class ChatReader:
@@ -97,6 +107,9 @@ class ChatReader:
         self._requests: list[Request] = []
         self._heads: list[int] = []  # system messages at the head of each request
         self._answered = False
+        self._waiting: dict[str, int] = {}  # requests without a response, by the id of their record
+        self._pieces: dict[str, list[JSON]] = {}  # of streams that are records of their own, by id
+        self._lone: list[tuple[ModelCall, Event | None]] = []  # responses whose request is not in the file
 
     def make_event(self, message: JSON, line: int | None) -> Event | None:
         """The event of one message; None for a role that no chat has."""
@@ -107,9 +120,14 @@ class ChatReader:
         return usage_of(usage)
 
     def answer(self, response: JSON) -> JSON | None:
-        """The message that a response holds."""
-        choice = next(fields.objects(response.get("choices")), {})
-        return choice["message"] if isinstance(choice.get("message"), dict) else None
+        """The message that a response holds: the first of several choices."""
+        choices = [choice for choice in fields.objects(response.get("choices")) if fields.mapping(choice, "message")]
+        for _ in choices[1:]:
+            self.source.notes.skip("further choice of an answer")
+        if choices:
+            return fields.mapping(min(choices, key=lambda choice: fields.tokens(choice, "index") or 0), "message")
+        inner = fields.mapping(response, "message") or response
+        return inner if is_message(inner) else None
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         """A system prompt that stands beside the messages."""
@@ -118,24 +136,70 @@ class ChatReader:
     def record(self, line: int | None, record: JSON) -> None:
         if is_message(record):
             self._messages.extend(self._events([record], line))
+        elif (piece := piece_of(record)) is not None:
+            self._piece(line, piece)
         elif _messages(record):
-            self._requests.append(self._request(line, record))
+            self._ask(line, record)
+        elif response := record if "choices" in record else log_records.response_of(record):
+            self._answer(line, record, response)
         else:
             self.source.notes.skip("record without messages")
 
     def recording(self) -> Recording:
+        self._end_streams()
         if self._messages:
             system, messages = chat.split_system(self._messages)
             self._heads.append(len(self._messages) - len(messages))
             self._requests.append(Request(tuple(messages), ModelCall(at=0), system=system))
-        if not self._requests:
+        if not self._requests and not self._lone:
             raise DamagedRecording("no message can be read")
         log = self._answered or (len(self._requests) > 1 and _is_one_history(self._requests))
-        self.facts.message(max(self._heads) if log else sum(self._heads))
+        self.facts.message(max(self._heads, default=0) if log else sum(self._heads))
         sessions = self._threads() if log else [self._conversation(request) for request in self._requests]
+        if self._lone:
+            sessions.append(self._answers_alone())
         if len(sessions) > self.source.limits.sessions:
             raise LimitExceeded(f"{len(sessions)} sessions in one file (limit {self.source.limits.sessions})")
         return Recording(self.name, tuple(sessions), self.facts.facts(), self.source.notes)
+
+    def _ask(self, line: int | None, record: JSON) -> None:
+        """A request, with its response where that is in the same record."""
+        self._end_streams()
+        response = log_records.response_of(record)
+        if _only_counts(response):
+            self.source.notes.skip("request that only counts tokens")
+            return
+        if log_records.is_damaged(record):
+            self.source.notes.problem("a response that is neither JSON nor a stream", line)
+        if not response:
+            self._waiting[log_records.id_of(record)] = len(self._requests)
+        self._requests.append(self._request(line, record, response))
+
+    def _answer(self, line: int | None, record: JSON, response: JSON) -> None:
+        """A response that is a record of its own: of the request with its id, else of the last one that waits."""
+        at = self._waiting.pop(log_records.id_of(record), None)
+        if at is None and self._waiting:
+            at = self._waiting.popitem()[1]
+        if at is None:
+            call = self._call(line, record, {}, response)
+            self._lone.append((call, self._answer_event(response, line)))
+            return
+        request = self._requests[at]
+        call = self._call(line, record, {"model": request.call.model}, response)
+        if request.call.timestamp is not None:
+            call = replace(call, timestamp=request.call.timestamp)
+        self._answered = True
+        self._requests[at] = replace(request, call=call, response=self._answer_event(response, line))
+
+    def _piece(self, line: int | None, piece: JSON) -> None:
+        if fields.text(piece, "type") == "message_start":
+            self._end_streams()
+        self._pieces.setdefault(fields.text(piece, "id"), []).append(piece)
+
+    def _end_streams(self) -> None:
+        pieces, self._pieces = self._pieces, {}
+        for stream in pieces.values():
+            self._answer(None, {}, streams.joined(stream))
 
     def _events(self, messages: Iterable[Any], line: int | None) -> list[Event]:
         return [event for message in messages if (event := self._event(message, line)) is not None]
@@ -154,29 +218,36 @@ class ChatReader:
             self.source.notes.skip("message of an unknown role")
         return event
 
-    def _request(self, line: int | None, record: JSON) -> Request:
-        body, response = request_of(record), response_of(record)
-        usage = self.usage(fields.mapping(response, "usage") or fields.mapping(record, "usage"))
-        if usage:
-            self.facts.call(usage["prompt_tokens"])
-        self._answered |= bool(usage or response)
+    def _request(self, line: int | None, record: JSON, response: JSON) -> Request:
+        body = log_records.request_of(record)
+        call = self._call(line, record, body, response)
+        self._answered |= bool(response) or call.prompt_tokens is not None
         events = self._events(fields.items(body, "messages"), line)
         system, messages = chat.split_system(events)
         self._heads.append(len(events) - len(messages))
-        beside, answer = self.system_of(body), self.answer(response)
-        call = ModelCall(
+        event = self._answer_event(response, line)
+        if event is None and call.prompt_tokens is not None and messages and messages[-1].role is Role.MODEL:
+            event = messages.pop()  # some proxies write the answer behind the messages it answers
+        return Request(tuple(messages), call, event, system=self.system_of(body) or system, tools=_tools(body))
+
+    def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
+        """The call that a request and its response tell of; its usage is counted."""
+        places = (fields.mapping(response, "usage"), fields.mapping(record, "usage"), response, record)
+        usage = next((found for place in places if (found := self.usage(place))), {})
+        if usage:
+            self.facts.call(usage["prompt_tokens"])
+        return ModelCall(
             at=0,
             model=fields.text(response, "model") or fields.text(body, "model"),
-            timestamp=_time(record, response),
+            timestamp=log_records.time_of(record, response),
             line=line,
-            source_id=fields.text(response, "id") or fields.text(record, "id"),
+            source_id=fields.text(response, "id") or log_records.id_of(record),
             **usage,
         )
-        tools = chat.tool_definitions(body.get("tools", body.get("functions")))
-        event = self._event(answer, line) if answer is not None else None
-        if event is None and usage and messages and messages[-1].role is Role.MODEL:
-            event = messages.pop()  # some proxies write the answer behind the messages it answers
-        return Request(tuple(messages), call, event, system=beside or system, tools=tools)
+
+    def _answer_event(self, response: JSON, line: int | None) -> Event | None:
+        answer = self.answer(response)
+        return self._event(answer, line) if answer is not None else None
 
     def _conversation(self, request: Request) -> Session:
         """One conversation of messages alone: its calls are its assistant messages."""
@@ -199,19 +270,35 @@ class ChatReader:
             notes=_missing(request.system, request.tools),
         )
 
+    def _answers_alone(self) -> Session:
+        """What came back from the model, in its order."""
+        log = SessionBuilder(self.name, self.source)
+        answers = [event for _, event in self._lone if event is not None]
+        self._count(answers)
+        events = iter(unique_ids(answers))
+        for call, answer in self._lone:
+            at = len(log.events)
+            if answer is not None:
+                event = next(events)
+                log.event(Role.MODEL, event.parts, line=event.line, timestamp=call.timestamp, source_id=call.source_id)
+            log.calls.append(replace(call, at=at, response=at if answer is not None else None))
+        sent = "What was sent to the model is not in the file, only what came back."
+        return log.session(notes=(sent, *_missing(None, None)))
+
     def _threads(self) -> list[Session]:
         threads = threads_of(self._requests)
         for thread in threads:
-            self._count(thread.events)
-            for compaction in thread.compactions:
-                self.facts.compaction()
-                self._count(compaction.messages)
+            inserted = {id(event): event for compaction in thread.compactions for event in compaction.messages}
+            self._count([*thread.events, *inserted.values()])
         return [self._session(thread, number) for number, thread in enumerate(threads)]
 
     def _session(self, thread: Thread, number: int) -> Session:
         thread.events[:] = unique_ids(thread.events)
         title = f"context {number + 1}" if number else ""
-        return thread.session(self.name, self.source.limits, title=title, notes=_missing(thread.system, thread.tools))
+        notes = [*_missing(thread.system, thread.tools)]
+        if failed := sum(call.response is None for call in thread.calls):
+            notes.append(f"{failed} requests have no answer in the file: they failed, or their answer was not kept.")
+        return thread.session(self.name, self.source.limits, title=title, notes=tuple(notes))
 
     def _count(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -228,24 +315,37 @@ def _missing(system: tuple[Part, ...] | None, tools: Any) -> tuple[str, ...]:
     return (*notes, *([] if tools is not None else ["The schemas of the tools are not in the file."]))
 
 
+def _tools(body: JSON) -> tuple[ToolDefinition, ...] | None:
+    """The tools of a request, where the API or a proxy (litellm) puts them."""
+    places = (body, fields.mapping(body, "optional_params"), fields.mapping(body, "model_parameters"))
+    listed = (place.get(key) for place in places for key in ("tools", "functions"))
+    return chat.tool_definitions(next((found for found in listed if isinstance(found, list)), None))
+
+
+def _only_counts(response: JSON) -> bool:
+    """Is it the response of an endpoint that counts a request's tokens without a call of the model?"""
+    return set(response) in ({"input_tokens"}, {"input_tokens", "context_management"})
+
+
 def usage_of(usage: JSON) -> JSON:
-    """Counts of a usage object as fields of ModelCall; empty where it says nothing."""
-    prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens")
+    """Counts of a usage object as fields of ModelCall; empty where it says nothing.
+
+    Servers other than OpenAI's write cached tokens otherwise: DeepSeek, Moonshot, litellm (as Anthropic); Ollama has
+    names of its own for all.
+    """
+    prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens", "prompt_eval_count")
     if prompt is None:
         return {}
     details = fields.mapping(usage, "prompt_tokens_details") or fields.mapping(usage, "input_tokens_details")
+    cached = fields.first_tokens(details, "cached_tokens")
+    beside = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens")
+    written = fields.tokens(details, "cache_creation_tokens")
     return {
         "prompt_tokens": prompt,
-        "cached_tokens": fields.tokens(details, "cached_tokens"),
-        "output_tokens": fields.first_tokens(usage, "completion_tokens", "output_tokens"),
+        "cached_tokens": cached if cached is not None else fields.first_tokens(usage, *beside),
+        "cache_write_tokens": written if written is not None else fields.tokens(usage, "cache_creation_input_tokens"),
+        "output_tokens": fields.first_tokens(usage, "completion_tokens", "output_tokens", "eval_count"),
     }
-
-
-def _time(record: JSON, response: JSON) -> float | None:
-    for key in ("timestamp", "startTime", "start_time", "time", "created_at"):
-        if (found := fields.timestamp(record, key)) is not None:
-            return found
-    return fields.timestamp(response, "created")
 
 
 def _is_one_history(requests: list[Request]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import fields
 
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "mcp_call", "computer_call", "shell_call"})
@@ -80,12 +80,10 @@ def hosted_parts(item: dict[str, Any], kind: str) -> tuple[Part, ...]:
 
 
 def message_parts(item: dict[str, Any]) -> tuple[Part, ...]:
-    """The content of a message item; an empty picture reference is left out, a refusal is text."""
+    """The content of a message item; an empty picture reference is left out."""
     parts: list[Part] = []
     for part in fields.content_parts(item.get("content")):
-        if isinstance(part, OtherPart) and part.kind == "refusal":
-            parts.append(TextPart(fields.text(part.value, "refusal")))
-        elif isinstance(part, OtherPart) and part.kind == "encrypted_content":
+        if isinstance(part, OtherPart) and part.kind == "encrypted_content":
             parts.append(sealed_part(part.value))
         elif not isinstance(part, MediaPart) or part.size or part.uri:
             parts.append(part)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.openai_chat import FORMAT
 from guard_core.sessions import Evidence
@@ -85,7 +87,7 @@ def test_a_request_that_does_not_extend_the_history_is_an_inferred_compaction():
     following = [*short, answer("Ok"), {"role": "user", "content": "Thanks"}]
     recording = read_as(FORMAT, lines(*log, logged(short, answer("Ok"), 90), logged(following, answer("Bye"), 99)))
     session = recording.sessions[0]
-    assert recording.facts.compactions == 1
+    assert recording.facts.compactions == 0  # none that the file declares
     assert session.compactions[0].evidence is Evidence.INFERRED
     assert 0 in kept(session.compactions[0].base)
     assert not any("[summary]" in text for text in texts(session))
@@ -150,6 +152,146 @@ def test_a_failed_request_is_a_call_without_an_answer():
     failed = {"request": {"messages": TALK[:2]}, "response": {"error": {"message": "too long"}}}
     session = read_as(FORMAT, lines(failed, logged(TALK[:2], TALK[2], 100))).sessions[0]
     assert [(step.response, step.prompt_tokens) for step in session.calls] == [(None, None), (1, 100)]
+
+
+def test_a_request_without_an_answer_is_told():
+    failed = {"request": {"messages": TALK[:2]}, "error": {"message": "overloaded"}}
+    session = read_as(FORMAT, lines(failed, failed, logged(TALK[:2], TALK[2], 100))).sessions[0]
+    assert [step.response for step in session.calls] == [None, None, 1]
+    assert any(note.startswith("2 requests have no answer") for note in session.notes)
+
+
+def chunk(delta: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
+    choices = [] if usage else [{"index": 0, "delta": delta}]
+    return {"id": "s1", "object": "chat.completion.chunk", "model": "m", "choices": choices, "usage": usage}
+
+
+PIECES = [
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"reasoning_content": "Hm"}),
+    chunk({"content": "I "}),
+    chunk({"content": "look"}),
+    chunk({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "ls", "arguments": ""}}]}),
+    chunk({"tool_calls": [{"index": 0, "function": {"arguments": '{"path"'}}]}),
+    chunk({"tool_calls": [{"index": 0, "function": {"arguments": ': "."}'}}]}),
+    chunk({}, {"prompt_tokens": 90, "completion_tokens": 5}),
+]
+WHOLE = (ReasoningPart("Hm"), TextPart("I look"), ToolCallPart("ls", {"path": "."}, "c1"))
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [{"request": {"messages": TALK[:2]}, "response": PIECES}],
+        [{"messages": TALK[:2], "response": "".join(f"data: {json.dumps(piece)}\n\n" for piece in PIECES)}],
+        [{"messages": TALK[:2]}, *({"chunk": piece} for piece in PIECES)],
+        [{"messages": TALK[:2]}, *PIECES],
+    ],
+    ids=["a list", "server-sent events", "wrapped records", "records"],
+)
+def test_a_streamed_answer_is_put_together(log):
+    recording = read_as(FORMAT, lines(*log))
+    session = recording.sessions[0]
+    assert session.events[1].parts == WHOLE
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 90)]
+    assert recording.facts.tool_calls == 1
+
+
+def test_streamed_calls_without_numbers_are_told_apart_by_their_ids():
+    first = chunk({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "ls", "arguments": "{}"}}]})
+    second = chunk({"tool_calls": [{"index": 0, "id": "c2", "function": {"name": "ls", "arguments": "{}"}}]})
+    session = read_as(FORMAT, lines({"messages": TALK[:2], "response": [first, second]})).sessions[0]
+    assert [part.id for part in session.events[1].parts if isinstance(part, ToolCallPart)] == ["c1", "c2"]
+
+
+def test_requests_and_responses_may_be_records_of_their_own():
+    one, two = logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)
+    log = [
+        {"request_id": "a", "body": one["request"]},
+        {"request_id": "b", "body": two["request"]},
+        {"request_id": "b", "response": two["response"]},
+        {"request_id": "a", "response": one["response"]},
+    ]
+    session = read_as(FORMAT, lines(*log)).sessions[0]
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, 100), (3, 140)]
+
+
+def test_responses_alone_hold_what_came_back():
+    answers = [logged([], TALK[2], 100)["response"], logged([], TALK[4], 140)["response"]]
+    recording = read_as(FORMAT, lines(*answers))
+    assert [step.prompt_tokens for step in recording.sessions[0].calls] == [100, 140]
+    assert "not in the file, only what came back" in recording.sessions[0].notes[0]
+    batch = [{"custom_id": "1", "response": {"status_code": 200, "body": answer}} for answer in answers]
+    assert read_as(FORMAT, lines(*batch)).facts == recording.facts
+
+
+def test_an_archive_of_http_requests_is_a_log():
+    entry = logged(TALK[:2], TALK[2], 100)
+    request, response = (json.dumps(entry[key]) for key in ("request", "response"))
+    har = {"startedDateTime": "2026-03-01T10:00:00Z", "request": {"postData": {"text": request}}}
+    session = read_as(FORMAT, {"log": {"entries": [{**har, "response": {"content": {"text": response}}}]}}).sessions[0]
+    assert [(step.prompt_tokens, step.timestamp) for step in session.calls] == [(100, 1_772_359_200.0)]
+
+
+def test_an_answer_may_be_plain_words():
+    session = read_as(FORMAT, lines({"messages": TALK[:4], "response": "There is a.txt"})).sessions[0]
+    assert session.events[3].parts == (TextPart("There is a.txt"),)
+
+
+def test_a_response_that_is_cut_is_told():
+    cut = {"messages": TALK[:2], "response": '{"choices": [{"mess'}
+    recording = read_as(FORMAT, lines(cut, logged(TALK[:2], TALK[2], 100)))
+    assert [problem.line for problem in recording.notes.problems] == [1]
+
+
+def test_further_choices_are_counted_and_the_one_that_went_on_is_the_answer():
+    entry = logged(TALK[:2], answer("Nothing"), 100)
+    entry["response"]["choices"].append({"index": 1, "message": TALK[2]})
+    recording = read_as(FORMAT, lines(entry, logged(TALK[:4], TALK[4], 140)))
+    assert recording.notes.skipped == {"further choice of an answer": 1}
+    assert recording.sessions[0].events[1].parts == (ToolCallPart("ls", {"path": "."}, "c1"),)
+
+
+def test_a_refusal_and_spoken_words_are_text():
+    refused = {"role": "assistant", "refusal": "I will not"}
+    spoken = {"role": "assistant", "content": None, "audio": {"id": "audio_1", "data": "QUJD", "transcript": "Hello"}}
+    session = read_as(FORMAT, [USER, refused, USER, spoken]).sessions[0]
+    assert session.events[1].parts == (TextPart("I will not"),)
+    assert session.events[3].parts == (TextPart("Hello"), MediaPart("audio", 3))
+
+
+def test_custom_tools_take_plain_text():
+    made = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+    session = read_as(FORMAT, [USER, {"role": "assistant", "tool_calls": [made]}]).sessions[0]
+    assert session.events[1].parts == (ToolCallPart("sh", "ls -l", "c1"),)
+
+
+def test_reasoning_may_stand_in_blocks_with_sealed_ones():
+    blocks = [{"type": "reasoning.text", "text": "Hm"}, {"type": "reasoning.encrypted", "data": "QUJD"}]
+    session = read_as(FORMAT, [USER, {**answer("Yes"), "reasoning_details": blocks}]).sessions[0]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), TextPart("Yes"))
+
+
+@pytest.mark.parametrize(
+    ("usage", "prompt", "cached"),
+    [
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}, 9, 4),
+        ({"prompt_tokens": 9, "cache_read_input_tokens": 4}, 9, 4),
+        ({"prompt_eval_count": 9}, 9, None),
+    ],
+    ids=["DeepSeek", "litellm", "Ollama"],
+)
+def test_servers_have_their_own_names_for_tokens(usage, prompt, cached):
+    call = read_as(FORMAT, lines({"messages": TALK[:4], "response": TALK[4], "usage": usage})).sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens) == (prompt, cached)
+
+
+def test_an_edited_message_is_counted_once_however_often_it_is_sent():
+    cleared = [*TALK[:3], result("[cleared]"), TALK[4], {"role": "user", "content": "And?"}]
+    log = [logged(TALK[:4], TALK[4], 140), logged(cleared, answer("Ok"), 90), logged(cleared, answer("Ok"), 90)]
+    recording = read_as(FORMAT, lines(*log))
+    assert [compaction.kind for compaction in recording.sessions[0].compactions] == ["edit"]
+    assert recording.facts.messages == 8
 
 
 def test_it_does_not_take_other_json():
