@@ -7,20 +7,23 @@ own estimate of the new context. `compacted` declares a compaction: its `replace
 older versions have only the summary, and keep the opening context and the last 20,000 tokens of user messages. An
 encrypted summary is told as opaque. The summariser's answer, where it is in the file, stays out of the log. Old
 rollouts have bare items and no tokens. Turns that `thread_rolled_back` took back leave the log, and their calls count
-apart. Tool schemas are not in the file; the system prompt is in newer ones (`base_instructions`).
+apart. A fork of older versions holds its parent's history; one of newer versions names the file it goes on from
+(`history_base`), as does what follows a reverted turn. Tool schemas are not in the file; the system prompt is in newer
+ones (`base_instructions`).
 Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 
-from guard_core.errors import DamagedRecording
+from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, part_text, utf8_bytes
-from guard_core.recordings import fields, responses_items
+from guard_core.recordings import codex_words, fields, responses_items
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.rebase import LogIndex, view_of
@@ -42,22 +45,9 @@ ENVELOPES = frozenset(
     }
 )
 BARE = frozenset({"message", "reasoning"}) | responses_items.CALLS
-# How Codex opens the messages that it writes itself in the user's name (codex-rs/core, 0.20 to 0.169).
-OWN_OPENINGS = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<INSTRUCTIONS>",
-    "# AGENTS.md instructions",
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<skill>",
-    "<subagent_notification>",
-    "Another language model started to solve this problem",
-    "You are performing a CONTEXT CHECKPOINT COMPACTION",
-)
-COMPACTION_PROMPT = OWN_OPENINGS[-1]
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
+_COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
 
 
 class CodexFormat:
@@ -95,6 +85,19 @@ def _is_bare(heads: list[dict[str, Any]]) -> bool:
     )
 
 
+def _marks_requests(heads: list[dict[str, Any]]) -> bool:
+    """Does this version write a line of its own between the results of one request and the next (0.20 to 0.98)?"""
+    kinds = [_kind(obj) for obj in heads]
+    follows = (mark for before, mark in pairwise(kinds) if responses_items.is_output(before))
+    return "state" in kinds or "turn_context" in follows
+
+
+def _kind(obj: dict[str, Any]) -> str:
+    """The kind of the item on a line, else of the line."""
+    item = fields.mapping(obj, "payload") if fields.text(obj, "type") == "response_item" else obj
+    return fields.text(item, "type") or fields.text(item, "record_type")
+
+
 class Where(NamedTuple):
     """The line and the time of a record."""
 
@@ -104,13 +107,14 @@ class Where(NamedTuple):
 
 @dataclass
 class _Open:
-    """The response that is being collected: its event, and how far its usage is known."""
+    """The response that is being collected: its event and parts, and how far its usage is known."""
 
     index: int
+    parts: list[Part] = field(default_factory=list)
     claimed: str = ""  # "after": its usage came behind it; "before": ahead of it
     results_since: bool = False
     for_compaction: bool = False
-    call: int = -1  # index into the calls
+    call: int = 0  # index into the calls
 
 
 class _Reader:
@@ -123,6 +127,7 @@ class _Reader:
         self.log = SessionBuilder("codex", source)
         self.index = LogIndex(self.log.events)
         self.meta: dict[str, Any] = {}
+        self.copied = False  # does the parent's own header stand behind that of a fork?
         self.model = ""
         self.title = ""
         self.window = 0
@@ -131,6 +136,7 @@ class _Reader:
         self.total: Any = None
         self.usage_seen = False
         self.records = False
+        self.marked = _marks_requests([line.obj for line in source.head_lines()])
         self.for_compaction = False  # does the line at hand say that it is a summariser's answer?
 
     def line(self, line: Line) -> None:
@@ -148,9 +154,11 @@ class _Reader:
         elif kind == "compacted":
             self._compacted(payload, where)
         elif kind == "session_meta":
+            self.copied = bool(self.meta)
             self.meta = self.meta or payload
         elif kind == "turn_context":
             self.model = fields.text(payload, "model") or self.model
+            self._next_request()
         else:
             self.notes.skip(kind or "line without a type")
 
@@ -161,6 +169,7 @@ class _Reader:
             self._item(line.obj, where)
         else:
             self.notes.skip(kind or fields.text(line.obj, "record_type") or "line without a type")
+            self._next_request()
 
     # -- what is sent to the model
 
@@ -189,15 +198,24 @@ class _Reader:
     def _said(self, item: dict[str, Any], where: Where) -> None:
         role, parts = fields.text(item, "role"), responses_items.message_parts(item)
         self.facts.message()
-        if role == "assistant":
+        if role == "assistant" and self._is_echo():
+            self.log.event(Role.MODEL, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
+        elif role == "assistant":
             self._answer(parts, item, where)
         elif role == "user":
-            self._user(parts, item, where, meta=_is_own(parts))
+            self._user(parts, item, where, meta=codex_words.is_own(item, parts))
         else:
             self._settle()
             self.log.event(
                 Role.SYSTEM, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=True
             )
+
+    def _is_echo(self) -> bool:
+        """Does an answer follow that Codex itself took over from a review, which ran elsewhere?"""
+        last = self.log.events[-1] if self.log.events else None
+        if last is None or self.open is not None or self.pending is not None:
+            return False
+        return last.meta and codex_words.opens_with(last.parts, codex_words.USER_ACTION)
 
     def _user(
         self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, author: str = "", meta: bool = False
@@ -223,33 +241,45 @@ class _Reader:
 
     def _answer(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where) -> None:
         """Parts of a response: of the one that is being collected, or of a new one."""
-        if self.open is None or self._is_over(self.open):
-            self._begin(item, where)
         response = self.open
-        if response is None:
-            return
-        event = self.log.events[response.index]
-        self.log.events[response.index] = msgspec.structs.replace(event, parts=(*event.parts, *parts))
+        if response is None or self._is_over(response):
+            self._close()
+            response = self._begin(item, where)
+        if len(response.parts) + len(parts) > self.log.limits.parts:
+            raise LimitExceeded(f"a response with more than {self.log.limits.parts} parts", line=where.line)
+        response.parts += parts
         response.for_compaction |= self.for_compaction
 
     def _is_over(self, response: _Open) -> bool:
         if self.pending is not None or response.claimed == "after":
             return True
-        return not response.claimed and response.results_since and not self.usage_seen
+        return not response.claimed and response.results_since and not self.usage_seen and not self.marked
 
-    def _begin(self, item: dict[str, Any], where: Where) -> None:
+    def _begin(self, item: dict[str, Any], where: Where) -> _Open:
         index = self.log.event(Role.MODEL, (), line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
-        self.open = _Open(index)
+        response = self.open = _Open(index, call=len(self.log.calls))
         call = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
         if self.pending is not None:
             call = msgspec.structs.replace(self.pending, at=index, response=index, timestamp=where.at)
-            self.open.claimed, self.pending = "before", None
-        self.open.call = len(self.log.calls)
+            response.claimed, self.pending = "before", None
         self.log.calls.append(call)
+        return response
+
+    def _close(self) -> None:
+        """The response is complete."""
+        if self.open is not None:
+            event = self.log.events[self.open.index]
+            self.log.events[self.open.index] = msgspec.structs.replace(event, parts=tuple(self.open.parts))
+            self.open = None
+
+    def _next_request(self) -> None:
+        """A line that older versions write between requests: a response whose results are there is complete."""
+        if self.open is not None and self.open.results_since:
+            self._close()
 
     def _settle(self) -> None:
-        """A message from outside: the response before it is complete; usage without a response stays a call."""
-        self.open = None
+        """Something from outside: the response before it is complete; usage without a response stays a call."""
+        self._close()
         if self.pending is not None:
             self.log.calls.append(msgspec.structs.replace(self.pending, at=len(self.log.events)))
             self.pending = None
@@ -288,11 +318,15 @@ class _Reader:
     def _estimate(self, tokens: int | None) -> None:
         """Codex's estimate of the context that a compaction left."""
         last = self.log.compactions[-1] if self.log.compactions else None
-        if last is not None and last.at == len(self.log.events) and last.tokens_after is None:
+        if last is None or last.tokens_after is not None:
+            return
+        if not any(event.role is Role.MODEL for event in self.log.outlines[last.at :]):
             self.log.compactions[-1] = msgspec.structs.replace(last, tokens_after=tokens)
 
     def _usage(self, usage: dict[str, Any], where: Where, response_id: str) -> None:
         prompt = fields.tokens(usage, "input_tokens")
+        if odd := fields.odd_count(usage, *_COUNTS):
+            self.source.problem(odd, where.line)
         if not prompt:
             self.notes.skip("usage without input tokens")
             return
@@ -321,13 +355,17 @@ class _Reader:
         summary = fields.text(payload, "message")
         history = payload.get("replacement_history")
         summariser = self._take_summariser(summary)
+        note = ""
         if isinstance(history, list):
-            messages = tuple(event for item in fields.objects(history) if (event := _replacing(item)) is not None)
+            messages = tuple(
+                event for item in fields.objects(history) if (event := codex_words.replacing(item)) is not None
+            )
             base, inserted = self.index.rebase(messages)
         else:
             base, inserted = self._old_base(summary)
-        readable = bool(summary.strip()) and not any(map(_is_sealed, inserted))
-        self.log.compactions.append(
+            note = "The file has the summary only: the history behind it is put together from the user's messages."
+        readable = bool(summary.strip()) and not any(map(codex_words.is_sealed, inserted))
+        self.log.compaction(
             RecordedCompaction(
                 at=len(self.log.events),
                 evidence=Evidence.DECLARED,
@@ -337,14 +375,15 @@ class _Reader:
                 summariser=summariser,
                 line=where.line,
                 timestamp=where.at,
-                note="" if readable else "The summary is encrypted or not in the file.",
+                note=note if readable else "The summary is encrypted or not in the file.",
             )
         )
 
     def _take_summariser(self, summary: str) -> ModelCall | None:
         """The call that wrote the summary; what it added leaves the log. Usage without a response is that call's."""
         pending, response = self.pending, self.open
-        self.pending = self.open = None
+        self._close()
+        self.pending = None
         length = len(self.log.events)
         if pending is not None:
             return msgspec.structs.replace(pending, at=length)
@@ -352,15 +391,14 @@ class _Reader:
             return None
         call = self.log.calls.pop(response.call)
         self.log.events.pop()
-        if self.log.events and _opening(self.log.events[-1].parts).startswith(COMPACTION_PROMPT):
+        if self.log.events and codex_words.opens_with(self.log.events[-1].parts, codex_words.COMPACTION_PROMPT):
             self.log.events.pop()
         self.index.forget(len(self.log.events))
         return msgspec.structs.replace(call, at=len(self.log.events), response=None)
 
     def _is_summary(self, response: _Open, summary: str) -> bool:
-        parts = self.log.events[response.index].parts
-        text = "\n".join(part.text for part in parts if isinstance(part, TextPart)).strip()
-        spoken = all(isinstance(part, TextPart | ReasoningPart) for part in parts)
+        text = "\n".join(part.text for part in response.parts if isinstance(part, TextPart)).strip()
+        spoken = all(isinstance(part, TextPart | ReasoningPart) for part in response.parts)
         return response.for_compaction or (spoken and bool(text) and text in summary)
 
     def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
@@ -401,10 +439,9 @@ class _Reader:
         if not self.meta and not self.log.events and not self.log.calls:
             raise DamagedRecording("the rollout holds no item that can be read")
         system = fields.text(fields.mapping(self.meta, "base_instructions"), "text")
-        forked = fields.text(self.meta, "forked_from_id")
         notes = ["The schemas of the tools are not in the file."]
         notes += [] if system else ["The system prompt is not in the file."]
-        notes += [f"Forked from session {forked}: the parent's history stands at the head."] if forked else []
+        notes += _origin(self.meta, self.copied)
         window = Sourced(self.window, NumberSource.RECORDER, "model_context_window in the file, the usable part of it")
         session = self.log.session(
             system=(TextPart(system),) if system else None,
@@ -413,43 +450,28 @@ class _Reader:
             agent="Codex CLI",
             model=self.model,
             window=window if self.window else None,
+            started_at=fields.timestamp(self.meta, "timestamp"),
             notes=tuple(notes),
         )
         return Recording("codex", (session,), self.facts.facts(), self.notes)
 
 
-def _is_own(parts: tuple[Part, ...]) -> bool:
-    """Did Codex write this user message itself?"""
-    texts = [part.text.lstrip() for part in parts if isinstance(part, TextPart)]
-    return bool(texts) and all(text.startswith(OWN_OPENINGS) for text in texts)
-
-
-def _is_sealed(event: Event) -> bool:
-    return any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in event.parts)
-
-
-def _opening(parts: tuple[Part, ...]) -> str:
-    return next((part.text.lstrip() for part in parts if isinstance(part, TextPart)), "")
-
-
-def _replacing(item: dict[str, Any]) -> Event | None:
-    """One item of a replacement history as the message it is."""
-    kind, role = fields.text(item, "type"), fields.text(item, "role")
-    parts: tuple[Part, ...]
-    if kind == "message":
-        parts = responses_items.message_parts(item)
-        meta = role != "assistant" and (role != "user" or _is_own(parts))
-        speaker = {"assistant": Role.MODEL, "user": Role.USER}.get(role, Role.SYSTEM)
-        return Event(role=speaker, parts=parts, source_id=fields.text(item, "id"), meta=meta)
-    if responses_items.is_compaction(kind):
-        return Event(role=Role.USER, parts=(responses_items.sealed_part(item),), meta=True)
-    if kind in responses_items.CALLS:
-        return Event(role=Role.MODEL, parts=(responses_items.call_part(item, kind),))
-    if responses_items.is_output(kind):
-        return Event(role=Role.USER, parts=responses_items.result_parts(item))
-    if kind == "reasoning":
-        return Event(role=Role.MODEL, parts=(responses_items.reasoning_part(item),))
-    return None
+def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
+    """Where a rollout goes on from, and whose sub-agent wrote it, in words."""
+    source = fields.mapping(meta, "source").get("subagent")
+    parent = fields.text(meta, "parent_thread_id")
+    parent = parent or fields.text(fields.mapping(source, "thread_spawn"), "parent_thread_id")
+    forked, base = fields.text(meta, "forked_from_id"), fields.text(fields.mapping(meta, "history_base"), "thread_id")
+    notes = []
+    if forked:
+        notes.append(
+            f"Forked from session {forked}" + (": the parent's history stands at the head." if copied else ".")
+        )
+    if base:
+        notes.append(f"It goes on from another file, of thread {base}: the history up to there is not here.")
+    if parent or source:
+        notes.append(f"A sub-agent of session {parent}." if parent else "A sub-agent of another session.")
+    return notes
 
 
 FORMAT = CodexFormat()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.codex import FORMAT
 from guard_core.sessions import Evidence
@@ -136,6 +139,7 @@ def test_a_compaction_without_replacement_history_keeps_opening_user_messages_an
     found = session.compactions[0]
     assert kept(found.base) == [0, 1]
     assert found.messages[0].parts[0].text == "All files listed."
+    assert "put together" in found.note
 
 
 def test_the_summarisers_answer_and_call_stay_out_of_the_log():
@@ -157,13 +161,38 @@ def test_rolled_back_turns_leave_the_log():
     assert [step.prompt_tokens for step in session.side_calls] == [1_000]
 
 
+HEADER = {"id": "old", "timestamp": TIME, "instructions": None}
+BARE = [entry["payload"] for entry in TURN[:4]]
+DONE = assistant("Done.")["payload"]
+
+
 def test_old_rollouts_with_bare_items_have_calls_without_tokens():
-    header = {"id": "old", "timestamp": TIME, "instructions": None}
-    bare = [entry["payload"] for entry in TURN[:4]]
-    recording = read_as(FORMAT, lines(header, {"record_type": "state"}, *bare, assistant("Done.")["payload"]))
+    recording = read_as(FORMAT, lines(HEADER, *BARE, DONE))
     assert [(step.at, step.prompt_tokens) for step in recording.sessions[0].calls] == [(1, None), (3, None)]
+    assert recording.sessions[0].started_at is not None
     assert recording.facts.model_calls == 0
     assert recording.facts.tool_results == 1
+
+
+def test_a_state_line_tells_where_a_response_ends_that_wrote_its_text_behind_the_result():
+    state = {"record_type": "state"}
+    recording = read_as(FORMAT, lines(HEADER, BARE[0], state, *BARE[2:], BARE[1], state, DONE))
+    assert [step.at for step in recording.sessions[0].calls] == [1, 3]
+
+
+def test_a_turn_context_after_every_request_tells_where_a_response_ends():
+    context = line("turn_context", model="m")
+    recording = read_as(
+        FORMAT,
+        lines(META, TURN[0], context, TURN[2], TURN[1], TURN[3], context, call("c2"), result("c2"), assistant("Done.")),
+    )
+    assert [step.at for step in recording.sessions[0].calls] == [1, 3]
+
+
+def test_a_response_that_was_cut_and_asked_for_again_is_one_call():
+    context = line("turn_context", model="m")
+    again = (assistant("I look"), context, *TURN[1:3], usage(900, 900), TURN[3])
+    assert [step.prompt_tokens for step in session_of(TURN[0], *again).calls] == [900]
 
 
 def test_result_lists_and_pictures_are_text_and_media():
@@ -178,9 +207,62 @@ def test_result_lists_and_pictures_are_text_and_media():
     assert recording.facts.largest_tool_result_chars == 4
 
 
+def test_the_estimate_behind_a_compaction_may_follow_the_next_user_message():
+    compacted = line("compacted", message="Files are listed.", replacement_history=[])
+    session = session_of(*TURN, compacted, user("Next"), usage(0, 900, total_tokens=321), assistant("Yes."))
+    assert session.compactions[0].tokens_after == 321
+
+
+def test_the_answer_that_codex_takes_over_from_a_review_is_no_call():
+    action = user("<user_action>\n<context>User initiated a review task.</context></user_action>")
+    session = session_of(*TURN, action, assistant("All is well."), user("Good"), assistant("Yes."), usage(950, 1_850))
+    assert [step.prompt_tokens for step in session.calls] == [900, 950]
+    assert not session.events[3].starts_turn()
+    assert "All is well." in texts(session)
+
+
+def test_newer_versions_tell_who_wrote_a_message():
+    def told(kind: str) -> dict[str, Any]:
+        said = user("Whatever the words")
+        said["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": [kind]}
+        return said
+
+    session = session_of(told("environments.environment_context"), told("user.text"), told("unknown"))
+    assert [event.starts_turn() for event in session.events] == [False, True, True]
+
+
+def test_a_count_that_is_no_count_is_named():
+    bad = usage(900, 900, output_tokens=10**17)
+    assert read_as(FORMAT, lines(META, *TURN[:4], bad)).notes.problems[0].line == 6
+    with pytest.raises(DamagedRecording, match="output_tokens is 100000000000000000"):
+        read_as(FORMAT, lines(META, *TURN[:4], bad), strict=True)
+
+
+def test_a_response_of_too_many_parts_is_refused():
+    with pytest.raises(LimitExceeded):
+        read_as(FORMAT, lines(META, user("Go"), *[assistant("a")] * 10_001))
+
+
 def test_a_fork_is_named():
     session = session_of(*TURN, meta=line("session_meta", id="s2", forked_from_id="s1"))
     assert any("s1" in note for note in session.notes)
+    assert not any("head" in note for note in session.notes)
+    copied = session_of(META, *TURN, meta=line("session_meta", id="s2", forked_from_id="s1"))
+    assert copied.source_id == "s2"
+    assert any("the parent's history stands at the head" in note for note in copied.notes)
+
+
+def test_a_rollout_that_goes_on_from_another_file_says_so():
+    base = {"thread_id": "s1", "end_ordinal_exclusive": 117}
+    session = session_of(*TURN, meta=line("session_meta", id="s1", history_base=base))
+    assert any("goes on from another file, of thread s1" in note for note in session.notes)
+
+
+def test_a_rollout_of_a_sub_agent_says_so():
+    by_review = line("session_meta", id="s2", source={"subagent": "review"})
+    spawned = line("session_meta", id="s2", source={"subagent": {"thread_spawn": {"parent_thread_id": "s1"}}})
+    assert "A sub-agent of another session." in session_of(*TURN, meta=by_review).notes
+    assert "A sub-agent of session s1." in session_of(*TURN, meta=spawned).notes
 
 
 def test_unknown_lines_are_counted():
