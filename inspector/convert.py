@@ -7,55 +7,31 @@ distinct message. Columns and heads are cached per process by (id, revision); te
 from __future__ import annotations
 
 import hashlib
-import math
 import threading
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, cast
 
 import msgspec
 import numpy as np
 import zstandard
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
 from guard_core.attribution import Attribution
 from guard_core.events import Event as CoreEvent
-from guard_core.events import Part, Role
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector.kept import Kept
-from inspector.models import Event, Payload, Recording, Session, SessionData
+from inspector.models import Event, Recording, Session, SessionData
+from inspector.texts import ZSTD_LEVEL, Content, Marks, StoredTexts, insert_events, packed, store_texts
 
-BATCH_BYTES = 4_000_000  # of texts a statement
-BATCH = 500  # rows a statement; PostgreSQL takes 65,535 parameters, old SQLite 32,766
-ZSTD_LEVEL = 3  # measured on transcripts: 0.34 of the size at 200 MB/s
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
 _local = threading.local()
-
-
-class Content(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is stored once however often it is said: an event without its place and time."""
-
-    role: Role
-    parts: tuple[Part, ...]
-    author: str = ""
-    meta: bool = False
-
-
-class Marks(msgspec.Struct, frozen=True):
-    """Place and time of every event of a session, in order."""
-
-    lines: bytes  # int64, -1: none
-    timestamps: bytes  # float64, nan: none
-    source_ids: tuple[str, ...]
 
 
 def store_session(
@@ -68,30 +44,29 @@ def store_session(
     window: Sourced,
     counts: dict[str, Any],
 ) -> Session:
-    """Store one session, whole or not at all. `counts` are further columns of the row."""
+    """Put one session on the list, whole or not at all. `counts` are further columns of the row.
+
+    Its events may be stored already (`texts.store_texts` with a row): then that row becomes the session.
+    """
     with transaction.atomic():
         texts = _stored(value)
-        row = Session.objects.create(
-            recording=recording,
-            ordinal=ordinal,
-            title=(value.title or recording.name)[:200],
-            format=value.format[:40],
-            agent=value.agent[:200],
-            model=value.model[:200],
-            window=window.value,
-            window_source=window.source.value,
-            window_note=window.note[:200],
-            started_at=_moment(value.started_at),
+        columns = {
+            "ordinal": ordinal,
+            "deleted": None,
+            "title": (value.title or recording.name)[:200],
+            "format": value.format[:40],
+            "started_at": _moment(value.started_at),
+            **_columns(value, window),
             **counts,
-        )
-        SessionData.objects.create(
-            session=row,
-            ledger=_pack(ledger.to_bytes()),
-            head=_pack(encode(msgspec.structs.replace(value, events=()))),
-            attribution=_pack(attribution.to_bytes()) if attribution else None,
-            lines=_pack(encode(texts.marks)),
-        )
-        _insert_events(row, texts.keys)
+        }
+        if texts.row is None:
+            row = Session.objects.create(recording=recording, **columns)
+            insert_events(row, texts.keys)
+        else:
+            row = texts.row
+            Session.objects.filter(pk=row.pk).update(**columns)
+            row.refresh_from_db()
+        SessionData.objects.create(session=row, **_data_of(value, ledger, attribution, texts))
     return row
 
 
@@ -110,31 +85,39 @@ def extend_session(
     with transaction.atomic():
         texts = _stored(value)
         Event.objects.filter(session=row, seq__gte=kept).delete()
-        columns = {
-            "recording": recording,
-            "agent": value.agent[:200],
-            "model": value.model[:200],
-            "window": window.value,
-            "window_source": window.source.value,
-            "window_note": window.note[:200],
-            **counts,
-        }
+        columns = {"recording": recording, **_columns(value, window), **counts}
         Session.objects.filter(pk=row.pk).update(revision=F("revision") + 1, **columns)
-        SessionData.objects.filter(session=row).update(
-            ledger=_pack(ledger.to_bytes()),
-            head=_pack(encode(msgspec.structs.replace(value, events=()))),
-            attribution=_pack(attribution.to_bytes()) if attribution else None,
-            lines=_pack(encode(texts.marks)),
-        )
-        _insert_events(row, texts.keys, kept)
+        SessionData.objects.filter(session=row).update(**_data_of(value, ledger, attribution, texts))
+        insert_events(row, texts.keys[kept:], kept)
     row.refresh_from_db()
     return row
+
+
+def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
+    return {
+        "agent": value.agent[:200],
+        "model": value.model[:200],
+        "window": window.value,
+        "window_source": window.source.value,
+        "window_note": window.note[:200],
+    }
+
+
+def _data_of(
+    value: CoreSession, ledger: Ledger, attribution: Attribution | None, texts: StoredTexts
+) -> dict[str, bytes | None]:
+    return {
+        "ledger": _pack(ledger.to_bytes()),
+        "head": _pack(encode(msgspec.structs.replace(value, events=()))),
+        "attribution": _pack(attribution.to_bytes()) if attribution else None,
+        "lines": _pack(encode(texts.marks)),
+    }
 
 
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
     """How many events at the beginning of a stored session are the same as these."""
     stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
-    keys = events.keys if isinstance(events, StoredTexts) else (hashlib.sha256(_packed(e)).digest() for e in events)
+    keys = events.keys if isinstance(events, StoredTexts) else (hashlib.sha256(packed(e)).digest() for e in events)
     same = 0
     for known, key in zip(stored.iterator(chunk_size=2_000), keys, strict=False):
         if bytes(known) != key:
@@ -247,118 +230,9 @@ def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
         )
 
 
-def _packed(event: CoreEvent) -> bytes:
-    return encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
-
-
-class StoredTexts(Sequence[CoreEvent]):
-    """The events of a session whose texts are in the database already: what is left to store of them.
-
-    It stands in the place of a session's events; only convert looks inside, and nobody can read an event from it.
-    """
-
-    def __init__(self, keys: list[bytes], marks: Marks) -> None:
-        self.keys, self.marks = keys, marks
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("the texts of this session are stored; load them from its row")
-
-
-def store_texts(events: Iterable[CoreEvent], each: Callable[[CoreEvent], object] = lambda event: None) -> StoredTexts:
-    """Store the texts of events, each text once, in many short transactions; `each` sees every event on its way.
-
-    Nothing shows them before `store_session` names them; what no session names is swept by `deleting.drop_texts`.
-    """
-    lines, moments, source_ids = array("q"), array("d"), []
-    with _TextWriter() as writer:
-        for event in events:
-            each(event)
-            writer.add(event)
-            lines.append(-1 if event.line is None else event.line)
-            moments.append(math.nan if event.timestamp is None else event.timestamp)
-            source_ids.append(event.source_id)
-        writer.flush()
-    marks = Marks(np.array(lines, dtype="<i8").tobytes(), np.array(moments, dtype="<f8").tobytes(), tuple(source_ids))
-    return StoredTexts(writer.keys, marks)
-
-
 def _stored(value: CoreSession) -> StoredTexts:
     found: Any = value.events
     return found if isinstance(found, StoredTexts) else store_texts(found)
-
-
-class _TextWriter:
-    """Compresses texts and inserts them in batches; `keys` in the order of the events.
-
-    A batch is compressed in one call without the interpreter's lock, on a thread beside this one.
-    """
-
-    def __init__(self) -> None:
-        self.keys: list[bytes] = []
-        self._known: dict[bytes, bytes] = {}
-        self._fresh: dict[bytes, bytes] = {}
-        self._bytes = 0
-        self._helper = ThreadPoolExecutor(1, "texts")
-        self._pressed: tuple[list[bytes], Future[list[bytes]]] | None = None
-
-    def __enter__(self) -> _TextWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._helper.shutdown()
-
-    def add(self, event: CoreEvent) -> None:
-        packed = _packed(event)
-        key = hashlib.sha256(packed).digest()
-        known = self._known.setdefault(key, key)
-        self.keys.append(known)
-        if known is key:
-            self._fresh[key] = packed
-            self._bytes += len(packed)
-            if len(self._fresh) >= BATCH or self._bytes >= BATCH_BYTES:
-                self._send()
-
-    def flush(self) -> None:
-        self._send()
-        self._store()
-
-    def _send(self) -> None:
-        """Insert the batch before, and hand this one over."""
-        fresh, self._fresh, self._bytes = self._fresh, {}, 0
-        self._store()
-        if fresh:
-            self._pressed = list(fresh), self._helper.submit(_compressed, list(fresh.values()))
-
-    def _store(self) -> None:
-        """Texts that another session brought already are left as they are."""
-        if self._pressed is None:
-            return
-        keys, bodies = self._pressed
-        self._pressed = None
-        table = connection.ops.quote_name(Payload._meta.db_table)
-        statement = f"INSERT INTO {table} (sha256, body) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(statement, list(zip(keys, bodies.result(), strict=True)))
-
-
-def _compressed(texts: list[bytes]) -> list[bytes]:
-    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    if len(texts) == 1:
-        return [compressor.compress(texts[0])]
-    return [segment.tobytes() for segment in compressor.multi_compress_to_buffer(texts)]
-
-
-def _insert_events(row: Session, keys: list[bytes], start: int = 0) -> None:
-    table = connection.ops.quote_name(Event._meta.db_table)
-    owner = Event._meta.get_field("session").get_db_prep_value(row.pk, connection)
-    statement = f"INSERT INTO {table} (session_id, seq, payload_id) VALUES (%s, %s, %s)"
-    numbered = iter((owner, seq, key) for seq, key in enumerate(keys) if seq >= start)
-    with connection.cursor() as cursor:
-        while batch := list(islice(numbered, BATCH)):
-            cursor.executemany(statement, batch)
 
 
 def _moment(seconds: float | None) -> datetime | None:

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+import msgspec
 from django.db import connection
 
+from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from inspector.models import Event, Session
 from inspector.query_words import Query, fold
 
@@ -60,8 +62,11 @@ class SqliteIndex:
     """FTS5, contentless: it keeps words and places, never a second copy of a text."""
 
     def add(self, session: Session, entries: Iterable[Entry]) -> None:
+        """One statement for all, during which other threads run: a call for each would wait for them each time."""
+        words = msgspec.json.encode({entry.event_id: entry.text for entry in entries}).decode()
+        statement = "INSERT INTO inspector_text (rowid, words) SELECT CAST(key AS INTEGER), value FROM json_each(%s)"
         with connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO inspector_text (rowid, words) VALUES (%s, %s)", entries)
+            cursor.execute(statement, [words])
 
     def remove(self, session: Session, entries: Iterable[Entry]) -> None:
         """A contentless index forgets an entry only when it is told the text it had."""
@@ -172,6 +177,43 @@ class PostgresIndex:
     def _match(self, query: Query) -> str:
         terms = ("<->".join(f"'{token}'" for token in term.tokens) + (":*" * term.prefix) for term in query.terms)
         return " & ".join(f"({term})" for term in terms)
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """What is searched of a message: all of it that is text, tool calls and results too."""
+    return "\n".join(piece for part in parts for piece in _pieces(part))
+
+
+def _pieces(part: Part) -> Iterator[str]:
+    match part:
+        case TextPart() | ReasoningPart():
+            yield part.text
+        case ToolCallPart():
+            yield part.name
+            yield from leaves(part.arguments)
+        case ToolResultPart():
+            yield part.name
+            yield from leaves(part.content)
+        case MediaPart():
+            yield part.uri[:2_000]
+        case OtherPart():
+            yield from leaves(part.value)
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """The keys and values of a JSON value, in order. Not its JSON text, where a line break is a letter n."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            for key, inner in reversed(item.items()):
+                waiting += [inner, key]
+        elif isinstance(item, list | tuple):
+            waiting += reversed(item)
+        elif item is not None:
+            yield str(item)
 
 
 def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:

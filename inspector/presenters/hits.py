@@ -13,8 +13,8 @@ from inspector.models import Session
 from inspector.presenters.library import LABELS
 from inspector.presenters.parts import role_of, visible
 from inspector.query_words import Query, snippet
-from inspector.services.search import Found, contents, text_of
-from inspector.text_index import Place
+from inspector.services.search import Found, contents
+from inspector.text_index import Place, text_of
 
 
 def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:

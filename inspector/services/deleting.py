@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from inspector.models import Event, Import, Payload, Session, Tag, TextCount
@@ -44,11 +44,12 @@ def deleted_together(key: str) -> QuerySet[Session] | None:
 
 
 def purge(before: datetime) -> int:
-    """Remove for good what was deleted before a moment: rows, texts nobody else uses, stored bytes. How many."""
+    """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
+    else uses, stored bytes. How many sessions."""
     from inspector.services.search import forget
 
     count = 0
-    due = Session.objects.filter(deleted__lte=before)
+    due = Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
     for key in list(due.values_list("pk", flat=True)):
         session = due.filter(pk=key).first()
         if session is None:
@@ -62,6 +63,31 @@ def purge(before: datetime) -> int:
         drop_texts()
         Tag.objects.filter(sessions=None).delete()
     return count
+
+
+def unfinished() -> QuerySet[Session]:
+    """Rows of sessions that were being stored when their import ended: at no place in their file."""
+    running = Import.objects.filter(recording=OuterRef("recording"), state=Import.State.RUNNING)
+    return Session.objects.filter(~Exists(running), deleted__isnull=False, ordinal__lt=0)
+
+
+def purge_unfinished() -> None:
+    """Remove what an import that did not end well stored on its way."""
+    if not purge(_EPOCH):
+        drop_texts()
+
+
+def ensure_purged() -> None:
+    """Put a purge into the queue where something unfinished is left and none waits."""
+    from django_tasks_db.models import DBTaskResult
+
+    from inspector.tasks import purge_deleted
+
+    if (left := unfinished().first()) is None:
+        return
+    purges = DBTaskResult.objects.filter(task_path=purge_deleted.module_path)
+    if not (purges.ready().exists() or purges.running().exists()):
+        purge_deleted.enqueue(str(left.pk))
 
 
 def drop_texts() -> None:

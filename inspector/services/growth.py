@@ -28,12 +28,17 @@ SMALLEST = 200  # bytes; shorter beginnings are too common to mean anything
 def find_grown(recording: Recording) -> Recording | None:
     """The stored recording whose sessions this one goes on with: itself when it is read again, else the longest one
     that is its beginning, byte for byte, and still has sessions."""
-    if recording.sessions.exists():
+    if recording.sessions.filter(ordinal__gte=0).exists():
         return recording
     shorter = Recording.objects.filter(size__gte=SMALLEST, size__lt=recording.size, sessions__deleted=None)
     sizes = sorted(shorter.exclude(sessions=None).values_list("size", flat=True).distinct())
     digests = _digests(recording, sizes)
     return Recording.objects.filter(sha256__in=digests, sessions__deleted=None).order_by("-size").first()
+
+
+def find_old(grown: Recording | None, ordinal: int, value: CoreSession) -> Session | None:
+    """The session that stood at this place of the shorter file."""
+    return grown.sessions.filter(ordinal=ordinal, format=value.format[:40]).first() if grown else None
 
 
 def store(
@@ -48,7 +53,7 @@ def store(
     counts: dict[str, Any],
 ) -> Session:
     """Extend the session that stood at this place of the shorter file; store a new one where there was none."""
-    old = grown.sessions.filter(ordinal=ordinal, format=value.format[:40]).first() if grown else None
+    old = find_old(grown, ordinal, value)
     kept = convert.common_events(old, value.events) if old else 0
     if old is None or not kept:
         if old is not None and old.recording_id == recording.pk:  # read again, and read otherwise

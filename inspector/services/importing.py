@@ -22,20 +22,18 @@ from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
-from inspector.convert import store_texts
 from inspector.figures.first_look import look_of
-from inspector.models import Import, Recording
-from inspector.services import growth
-from inspector.services.deleting import drop_texts
+from inspector.models import Import, Recording, Session
+from inspector.services import deleting, growth
 from inspector.services.summaries import ToolCount, session_counts
 from inspector.services.uploads import Received, drop_unused, keep
+from inspector.texts import begin, store_texts
 
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
 LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
-EVENTS_A_LOOK = 100  # events between two looks at the clock
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 MAX_SESSIONS = 2_000  # sessions stored from one file
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
@@ -89,9 +87,9 @@ def _known(recording: Recording, window: int | None) -> Import | None:
     if window is None and (under_way := imports.filter(state__in=UNDER_WAY).first()):
         return under_way
     done = imports.filter(state=Import.State.DONE).first()
-    if done is None or window is not None or not recording.sessions.exists():
+    if done is None or window is not None or not recording.sessions.filter(ordinal__gte=0).exists():
         return None
-    recording.sessions.update(deleted=None)
+    recording.sessions.filter(ordinal__gte=0).update(deleted=None)
     return done
 
 
@@ -137,7 +135,7 @@ def _take_back(job: Import, task: Any) -> bool:
         return True
     message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
     failed = _end(mine, job, Import.State.FAILED, message=message)
-    drop_texts()
+    deleting.ensure_purged()
     return failed
 
 
@@ -180,6 +178,10 @@ def run_import(job_id: str) -> None:
             Import.State.FAILED, message="The reader of this file stopped with a mistake of ours; the log tells it."
         )
     hints.send(job.pk)
+    if watch.counted and not watch.closed:
+        deleting.purge_unfinished()
+    else:
+        deleting.ensure_purged()
 
 
 class Watch:
@@ -190,24 +192,22 @@ class Watch:
         self.started = time.monotonic()
         self.noted = self.started
         self.counted = self.total = 0  # events
+        self.closed = False  # with everything stored
 
     def progress(self, done: int, total: int) -> None:
         if time.monotonic() - self.noted >= REPORT_EVERY:
             self.note(done=done, total=total)
 
-    def event(self) -> None:
-        """One more of `total` events is counted; told as a share of the file's bytes."""
-        self.counted += 1
-        if self.counted % EVENTS_A_LOOK == 0:
-            self.progress(self.job.total * self.counted // max(self.total, 1), self.job.total)
+    def stored(self, count: int) -> None:
+        """So many more of `total` events are counted and stored; told as a share of the file's bytes."""
+        self.counted += count
+        self.progress(self.job.total * self.counted // max(self.total, 1), self.job.total)
 
     def phase(self, name: str) -> None:
         self.note(phase=name, done=0)
 
     def end(self, state: str, **more: Any) -> None:
         _end(self._mine(), self.job, state, **more)
-        if self.counted:
-            drop_texts()
 
     def close(self, report: Report) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
@@ -249,10 +249,10 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     if not any(session.events for session in found.sessions[:MAX_SESSIONS]):
         raise RecordingError("no messages were found in this file, so there is no session to show")
     watch.phase("counted")
-    counted = _count_all(found, watch)
+    grown = growth.find_grown(recording)
+    counted = _count_all(found, recording, grown, watch)
     watch.phase("indexed")
     report = _report(found, counted, watch)
-    grown = growth.find_grown(recording)
     with transaction.atomic():
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
@@ -262,6 +262,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         Recording.objects.filter(pk=recording.pk).update(format=found.format)
         report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
         watch.close(report)
+    watch.closed = True
 
 
 def _look_first(recording: Recording, watch: Watch) -> None:
@@ -280,30 +281,33 @@ def _look_first(recording: Recording, watch: Watch) -> None:
 Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]]
 
 
-def _count_all(found: recordings.Recording, watch: Watch) -> list[Counted]:
-    """Count the events and store their texts, which nothing shows before the sessions are stored that name them."""
+def _count_all(
+    found: recordings.Recording, recording: Recording, grown: Recording | None, watch: Watch
+) -> list[Counted]:
+    """Count the events and store them, which nothing shows before their sessions are on the list."""
     waiting = list(reversed(found.sessions[:MAX_SESSIONS]))
     watch.total = sum(len(session.events) for session in waiting)
-    counted = []
+    counted: list[Counted] = []
     while waiting:  # a session that was counted is held without its events
-        counted.append(_count(waiting.pop(), watch))
+        session = waiting.pop()
+        old = growth.find_old(grown, len(counted), session)
+        counted.append(_count(session, None if old else begin(recording), watch))
     return counted
 
 
-def _count(session: CoreSession, watch: Watch) -> Counted:
+def _count(session: CoreSession, row: Session | None, watch: Watch) -> Counted:
     counter, tools = EventCounter(), ToolCount()
 
     def see(event: Event) -> None:
         counter.add(event)
         tools.add(event)
-        watch.event()
 
-    texts: Any = store_texts(session.events, see)
+    texts: Any = store_texts(session.events, see, row=row, stored=watch.stored)
     session = msgspec.structs.replace(session, events=texts)
     ledger = Ledger.counted(session, counter)
     attribution = attribute(ledger) if ledger.event_count else None
     window = window_of(session)
-    return session, ledger, attribution, window, session_counts(session, ledger, window.value, tools)
+    return session, ledger, attribution, window, session_counts(session, ledger, window.value, attribution, tools)
 
 
 def _report(found: recordings.Recording, counted: list[Counted], watch: Watch) -> Report:

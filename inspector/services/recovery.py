@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.models import GalleryRun, Import
-from inspector.services import estimating, gallery, search
+from inspector.services import deleting, estimating, gallery, search
 from inspector.services.importing import LEASE, recover_imports
 from inspector.services.search import NOBODY
 
@@ -37,6 +37,7 @@ def resume_slices() -> None:
         alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - SLICE_LEASE)
         if not _entries(task).filter(alive).exists():
             service.prepare(NOBODY)
+    deleting.ensure_purged()
     _close_dead_entries()
 
 

@@ -15,12 +15,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from guard_core.errors import GuardError
-from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from inspector import convert
 from inspector.models import Event, Payload, Session
 from inspector.query_words import Query
-from inspector.services.summaries import recount
-from inspector.text_index import Entry, Place, text_index
+from inspector.text_index import Entry, Place, text_index, text_of
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +109,6 @@ def index_some(session: Session) -> bool:
         if not mine.update(indexed=stop):
             return False
         text_index().add(session, entries)
-    if stop >= session.events:
-        recount(Session.objects.get(pk=session.pk))
     return True
 
 
@@ -159,43 +155,6 @@ def everywhere(query: Query, before: int | None, sessions: int, each: int) -> li
             some = index.in_session(query, session, 0, each + 1)
             found.append(Found(session, tuple(some[:each]), len(some) > each, newest))
     return found
-
-
-def text_of(parts: tuple[Part, ...]) -> str:
-    """What is searched of a message: all of it that is text, tool calls and results too."""
-    return "\n".join(piece for part in parts for piece in _pieces(part))
-
-
-def _pieces(part: Part) -> Iterator[str]:
-    match part:
-        case TextPart() | ReasoningPart():
-            yield part.text
-        case ToolCallPart():
-            yield part.name
-            yield from leaves(part.arguments)
-        case ToolResultPart():
-            yield part.name
-            yield from leaves(part.content)
-        case MediaPart():
-            yield part.uri[:2_000]
-        case OtherPart():
-            yield from leaves(part.value)
-
-
-def leaves(value: Any) -> Iterator[str]:
-    """The keys and values of a JSON value, in order. Not its JSON text, where a line break is a letter n."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            for key, inner in reversed(item.items()):
-                waiting += [inner, key]
-        elif isinstance(item, list | tuple):
-            waiting += reversed(item)
-        elif item is not None:
-            yield str(item)
 
 
 def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from guard_core.attribution import Attribution
 from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
 from guard_core.ledger import STARTS_TURN, Ledger
@@ -36,7 +37,13 @@ class ToolCount:
                 self.counts["tool_results"] += 1
 
 
-def session_counts(session: Session, ledger: Ledger, window: int, tools: ToolCount | None = None) -> dict[str, Any]:
+def session_counts(
+    session: Session,
+    ledger: Ledger,
+    window: int,
+    attribution: Attribution | None = None,
+    tools: ToolCount | None = None,
+) -> dict[str, Any]:
     """The count columns of a session's row. `tools`: where the events were counted already."""
     recorded = ledger.steps["prompt_tokens"]
     return {
@@ -48,29 +55,34 @@ def session_counts(session: Session, ledger: Ledger, window: int, tools: ToolCou
         "compactions": sum(not base.is_edit for base in ledger.bases),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),
-        **_against(ledger, window),
+        **_against(ledger, attribution, window),
     }
 
 
 def recount(row: Row) -> None:
-    """Count again what depends on the window in use, and what takes a look at the whole session: loops and mechanical
-    summaries. Called when a session is indexed, and when its window is changed."""
-    ledger = convert.load_ledger(row)
-    counts = _against(ledger, row.effective_window)
-    if ledger.step_count:
-        observed = observe_recorded(ledger, get_policy(POLICY), window=row.effective_window)
-        found = findings(ledger, observed, convert.load_attribution(row), recorded=True)
-        told: Counter[str] = Counter()
-        for finding in found:
-            told[finding.kind] += finding.count
-        counts["loops"] = sum(finding.kind == "loop" for finding in found) or int(
-            told["summary_not_kept"] >= LOOP_LENGTH
-        )
-        counts["fallbacks"] = told["fallback_summary"]
+    """Count again what depends on the window in use, after that was changed."""
+    counts = _against(convert.load_ledger(row), convert.load_attribution(row), row.effective_window)
     Row.objects.filter(pk=row.pk).update(**counts)
 
 
-def _against(ledger: Ledger, window: int) -> dict[str, int]:
+def _against(ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, int]:
     recorded = ledger.steps["prompt_tokens"]
     near = np.logical_and(recorded >= NEAR_MISS_SHARE * window, recorded <= window)
-    return {"overflows": int((recorded > window).sum()), "near_misses": int(near.sum())}
+    return {
+        "overflows": int((recorded > window).sum()),
+        "near_misses": int(near.sum()),
+        **_patterns(ledger, attribution, window),
+    }
+
+
+def _patterns(ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, int]:
+    """Loops and mechanical summaries, as the findings of the overview tell them."""
+    if not ledger.step_count:
+        return {"loops": 0, "fallbacks": 0}
+    observed = observe_recorded(ledger, get_policy(POLICY), window=window)
+    found = findings(ledger, observed, attribution, recorded=True)
+    told: Counter[str] = Counter()
+    for finding in found:
+        told[finding.kind] += finding.count
+    loops = sum(finding.kind == "loop" for finding in found) or int(told["summary_not_kept"] >= LOOP_LENGTH)
+    return {"loops": loops, "fallbacks": told["fallback_summary"]}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
+from django.db import connection
 
+from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
-from inspector import convert
+from inspector import convert, texts
 from inspector.figures.first_look import picture
 from inspector.models import Import, Payload, Recording, Session
-from inspector.services import importing
+from inspector.query_words import parse
+from inspector.services import deleting, importing, search
 from inspector.services.importing import cancel_import
 
 pytestmark = pytest.mark.django_db
@@ -33,9 +36,9 @@ def seen_while_counting(monkeypatch) -> list[str]:
     seen: list[str] = []
     store = importing.store_texts
 
-    def watched(events, each):
+    def watched(*args, **options):
         seen.append(Import.objects.get().first_look)
-        return store(events, each)
+        return store(*args, **options)
 
     monkeypatch.setattr(importing, "store_texts", watched)
     return seen
@@ -57,19 +60,51 @@ def test_a_small_file_is_not_looked_at_first(bring, transcript, monkeypatch):
 
 
 def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypatch):
-    monkeypatch.setattr(convert, "BATCH", 10)
+    monkeypatch.setattr(texts, "BATCH", 10)
     monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
-    event = importing.Watch.event
+    stored = importing.Watch.stored
 
-    def cancelled_on_the_way(watch):
+    def cancelled_on_the_way(watch, count):
         if watch.counted == 150:
             assert Payload.objects.exists()
             cancel_import(watch.job)
-        event(watch)
+        stored(watch, count)
 
-    monkeypatch.setattr(importing.Watch, "event", cancelled_on_the_way)
+    monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
     assert bring(transcript).state == "cancelled"
     assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+    assert indexed_entries() == 0
+
+
+def indexed_entries() -> int:
+    """Events that any word of the transcript is found in."""
+    with connection.cursor() as cursor:
+        words = "words MATCH 'step OR task'" if connection.vendor == "sqlite" else "true"
+        cursor.execute(f"SELECT count(*) FROM inspector_text WHERE {words}")
+        return int(cursor.fetchone()[0])
+
+
+def test_what_a_dead_worker_left_is_taken_away(bring, transcript, monkeypatch):
+    """It died while it stored; the import was cancelled before another worker took it."""
+    job = bring(transcript[:200_000])
+    before = indexed_entries()
+    killed = Import.objects.create(recording=job.recording, name="a.jsonl", state="running", lease="dead")
+    row = texts.begin(job.recording)
+    texts.store_texts(recordings.read(transcript).sessions[0].events, row=row)
+    assert Session.objects.filter(deleted=None).count() == 1
+    assert indexed_entries() > before
+    deleting.purge_unfinished()
+    assert Session.objects.count() == 2  # it may still be at work
+    cancel_import(killed)
+    deleting.purge_unfinished()
+    assert (Session.objects.count(), indexed_entries()) == (1, before)
+
+
+def test_the_words_are_found_as_soon_as_the_session_is_there(bring, transcript):
+    bring(transcript)
+    session = Session.objects.get()
+    assert session.indexed == session.events > 0
+    assert len(search.hits(parse("task"), session, 0, 1_000)) == search.count(parse("task"), session) > 0
 
 
 def test_a_failure_after_texts_were_stored_leaves_none(bring, transcript, monkeypatch):

@@ -10,7 +10,7 @@ from django_tasks_db.models import DBTaskResult
 
 from inspector import serve, worker
 from inspector.models import GalleryRun, Import, Session
-from inspector.services import gallery, importing, recovery
+from inspector.services import gallery, importing, recovery, search
 from inspector.services.gallery import start_run
 from inspector.services.importing import run_import, submit
 from inspector.services.uploads import receive
@@ -95,6 +95,7 @@ def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording):
 
 def test_a_text_index_that_stopped_with_its_worker_goes_on(bring, recording):
     bring(recording)
+    search.forget(Session.objects.get())
     DBTaskResult.objects.all().delete()
     recovery.resume_slices()
     paths = set(DBTaskResult.objects.values_list("task_path", flat=True))

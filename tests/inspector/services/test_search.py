@@ -133,8 +133,21 @@ def test_a_forgotten_session_leaves_nothing_in_the_index(indexed):
     assert Session.objects.get().indexed == 0
 
 
-def test_what_is_not_indexed_yet_is_queued_behind_imports(bring, recording):
-    bring(recording)
+@pytest.fixture
+def unindexed(bring):
+    """Imports a recording and takes its words out of the index again: as what a session has grown by."""
+
+    def importer(content: bytes) -> Session:
+        bring(content)
+        row = Session.objects.get()
+        search.forget(row)
+        return row
+
+    return importer
+
+
+def test_what_is_not_indexed_yet_is_queued_behind_imports(unindexed, recording):
+    unindexed(recording)
     search.prepare("test")
     queued = DBTaskResult.objects.get(task_path="inspector.tasks.index_texts")
     assert queued.priority < 0
@@ -142,8 +155,8 @@ def test_what_is_not_indexed_yet_is_queued_behind_imports(bring, recording):
     assert DBTaskResult.objects.filter(task_path="inspector.tasks.index_texts").count() == 1
 
 
-def test_a_worker_that_died_while_indexing_is_replaced(bring, recording):
-    bring(recording)
+def test_a_worker_that_died_while_indexing_is_replaced(unindexed, recording):
+    unindexed(recording)
     search.prepare("test")
     long_ago = timezone.now() - 2 * search.DEAD_AFTER
     DBTaskResult.objects.update(status="RUNNING", started_at=long_ago)
@@ -151,9 +164,8 @@ def test_a_worker_that_died_while_indexing_is_replaced(bring, recording):
     assert DBTaskResult.objects.filter(task_path="inspector.tasks.index_texts", status="READY").count() == 1
 
 
-def test_a_session_changed_under_the_hand_is_not_indexed_twice(bring, recording):
-    bring(recording)
-    seen_by_two = Session.objects.get()
+def test_a_session_changed_under_the_hand_is_not_indexed_twice(unindexed, recording):
+    seen_by_two = unindexed(recording)
     assert search.index_some(seen_by_two)
     stale = Session.objects.get()
     stale.indexed = 0
@@ -161,8 +173,8 @@ def test_a_session_changed_under_the_hand_is_not_indexed_twice(bring, recording)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_somebody_else_may_write_while_texts_are_read(bring, monkeypatch):
-    bring(native.write(session(*[user(f"needle {number}") for number in range(200)], model("done"))))
+def test_somebody_else_may_write_while_texts_are_read(unindexed, monkeypatch):
+    unindexed(native.write(session(*[user(f"needle {number}") for number in range(200)], model("done"))))
     monkeypatch.setattr(search, "STEP_CHARS", 500)
     text_of = search.text_of
     read = count()
@@ -183,13 +195,11 @@ def written_elsewhere() -> None:
     writer.join()
 
 
-def test_loops_and_fallback_summaries_are_counted_when_a_session_is_indexed(bring):
+def test_loops_and_fallback_summaries_are_counted_by_the_import(bring):
     from guard_core.simulator.samples import SAMPLES
 
     for name in ("unpersisted-loop", "small-window", "healthy"):
         bring(native.write(SAMPLES[name].build()))
-    while search.pending().exists():
-        search.run_slice("test")
     counted = dict(Session.objects.values_list("window", "loops"))
     assert Session.objects.filter(loops__gt=0).count() == 1, counted
     assert Session.objects.get(fallbacks__gt=0).window == 8_000
