@@ -1,13 +1,14 @@
 """Cline and Roo Code: `api_conversation_history.json`, `ui_messages.json`, and session files of the Cline SDK.
 
 The first is an array of Anthropic messages with `ts`, `modelInfo` and `metrics.tokens`: prompt tokens are `prompt` plus
-`cached` where any `cached` of the file is larger than its `prompt` (the provider reported them apart), else `prompt`
-alone. SDK sessions have `metrics.inputTokens`, which includes cached tokens. Results often are no blocks but text that
-begins "[read_file for 'x'] Result:"; such a text is the result of the call before it, and begins no turn. Roo keeps
-what it condensed: the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in
-no later request; a truncation marker hides those with its `truncationParent`. Cline's own truncation is not marked.
-The screen's file has calls (`api_req_started`: `tokensIn + cacheReads + cacheWrites`), what was said, and Roo's
-`condense_context` with the tokens before and after. Text that only looks like a marker of a compaction is none.
+`cached`, for Cline's providers report them apart. The OpenAI-compatible one does not; where no provider is told they
+are apart if any `cached` of the file is larger than its `prompt`. SDK sessions have `metrics.inputTokens`, which
+includes cached tokens. Results often are no blocks but text that begins "[read_file for 'x'] Result:", the result
+in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:
+the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in no later request; a
+truncation marker hides those with its `truncationParent`. The SDK keeps the whole conversation and beside it, in a file
+of its own, what a compaction left: a message whose `metadata.kind` names a compaction stands for all before it.
+Text that only looks like a marker of a compaction is none. The screen's file is read by `cline_screen`.
 Source: https://github.com/cline/cline and https://github.com/RooCodeInc/Roo-Code, src/core.
 """
 
@@ -19,15 +20,16 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import fields
-from guard_core.recordings.anthropic_messages import block_parts, message_event
+from guard_core.recordings.anthropic_messages import message_event
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.cline_screen import ScreenReader, json_kind
 from guard_core.recordings.openai_chat import is_message
 from guard_core.recordings.rebase import view_of
 from guard_core.recordings.source import Shape, Source
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, View
 
 JSON = dict[str, Any]
@@ -36,8 +38,10 @@ RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 # How Cline and Roo open what they write in the user's name.
 OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]")
 _MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
-_SPOKEN = {"text": Role.MODEL, "completion_result": Role.MODEL, "reasoning": Role.MODEL, "tool": Role.MODEL}
-_HEARD = frozenset({"user_feedback", "user_feedback_diff", "command_output", "api_req_result"})
+# Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
+_CACHED_INSIDE = frozenset({"openai"})
+_SDK_COMPACTIONS = frozenset({"compaction_summary", "compaction"})  # by the model, or by rule
+_SDK_NOTE = "Requests held long results shortened and outdated contents of files not at all; here they are whole."
 
 
 class ClineFormat:
@@ -55,7 +59,7 @@ class ClineFormat:
     def read(self, source: Source) -> Recording:
         value = source.json()
         if _is_screen(value):
-            return _Screen(source).recording(value)
+            return ScreenReader(source).recording(value)
         wrapper = value if isinstance(value, dict) else {}
         return _History(source, wrapper).recording(fields.items(wrapper, "messages") if wrapper else value)
 
@@ -119,9 +123,11 @@ class _History:
             raise DamagedRecording("no message can be read")
         system = fields.text(self.wrapper, "system_prompt") or fields.text(self.wrapper, "systemPrompt")
         notes = [] if system else ["The system prompt is not in the file."]
+        if self.wrapper:
+            notes.append(_SDK_NOTE)
         session = self.log.session(
             system=(TextPart(system),) if system else None,
-            source_id=fields.text(self.wrapper, "sessionId"),
+            source_id=fields.text(self.wrapper, "sessionId") or fields.text(self.wrapper, "conversation_id"),
             agent=fields.text(self.wrapper, "agent") or "Cline",
             notes=(*notes, "The schemas of the tools are not in the file."),
         )
@@ -138,9 +144,13 @@ class _History:
         if event is None:
             self.source.notes.skip("message of an unknown role")
             return
+        if not isinstance(message.get("content"), str | list | None):
+            self.source.problem(f"a message whose content is {json_kind(message['content'])}, left out")
         self._count(event)
         if message.get("isSummary") is True:
             self.marks.append(_Mark(len(self.log.events), fields.text(message, "condenseId"), "summary", event))
+        elif fields.text(fields.mapping(message, "metadata"), "kind") in _SDK_COMPACTIONS:
+            self._sdk_compaction(event, fields.mapping(message, "metadata"))
         elif message.get("isTruncationMarker") is True:
             self.marks.append(_Mark(-1, fields.text(message, "truncationId"), "trim", event))
         elif event.role is Role.MODEL:
@@ -161,19 +171,45 @@ class _History:
                 self.facts.tool_result(part.call_id, len(value_text(part.content)))
 
     def _heard(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Results written as text, made into results."""
+        """Results written as text, made into results: a heading alone has its result in the text behind it."""
         found: list[Part] = []
+        heading = False
         for part in parts:
+            last = found[-1] if found else None
             match = RESULT_TEXT.match(part.text.lstrip()) if isinstance(part, TextPart) else None
-            found.append(ToolResultPart(match[1], part.text) if match and isinstance(part, TextPart) else part)
+            if isinstance(part, TextPart) and match:
+                found.append(ToolResultPart(match[1], part.text))
+            elif heading and isinstance(last, ToolResultPart) and isinstance(part, TextPart) and not _is_own((part,)):
+                found[-1] = replace(last, content=f"{last.content}\n{part.text}")
+            else:
+                found.append(part)
+            heading = match is not None and isinstance(part, TextPart) and part.text.rstrip().endswith("Result:")
         return tuple(found)
 
     def _call(self, message: JSON, at: float | None) -> JSON:
         metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
-        counts = _counts(metrics, self.cached_apart)
+        provider = fields.text(model, "providerId") or fields.text(model, "provider")
+        apart = self.cached_apart or bool(provider and provider not in _CACHED_INSIDE)
+        counts = _counts(metrics, apart)
         if counts:
             self.facts.call(counts["prompt_tokens"])
         return {"model": fields.text(model, "id") or fields.text(model, "modelId"), "timestamp": at, **counts}
+
+    def _sdk_compaction(self, event: Event, about: JSON) -> None:
+        self.facts.compaction()
+        self.log.compaction(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind="summary",
+                base=(Inserted(0),),
+                messages=(replace(event, meta=True),),
+                trigger=fields.text(about, "reason"),
+                tokens_before=fields.tokens(about, "tokensBefore"),
+                timestamp=fields.timestamp(about, "generatedAt") or event.timestamp,
+                note="Messages behind it may be older than it: then their calls were made with all that it replaces.",
+            )
+        )
 
     def _compactions(self) -> None:
         """Every mark as a compaction: what its request still held are the messages that no mark so far hides.
@@ -194,7 +230,7 @@ class _History:
             inserted = (message,) if mark.kind == "summary" else (*inserted, message)
             kept: list[int | None] = [index for index in range(mark.at) if not self._parents(index) & hiding]
             base: View = (*view_of(kept), *(Inserted(index) for index in range(len(inserted))))
-            self.log.compactions.append(
+            self.log.compaction(
                 RecordedCompaction(
                     mark.at, Evidence.DECLARED, mark.kind, base, inserted, timestamp=mark.event.timestamp
                 )
@@ -229,89 +265,6 @@ def _counts(metrics: JSON, cached_apart: bool) -> JSON:
             "output_tokens": fields.tokens(metrics, "outputTokens"),
         }
     return {"prompt_tokens": prompt, **found} if prompt else {}
-
-
-class _Screen:
-    """The messages of the screen: calls with tokens, what was said, Roo's condensations."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.facts = FactCounter(NAME)
-        self.log = SessionBuilder(NAME, source)
-        self.call: ModelCall | None = None
-
-    def recording(self, messages: list[Any]) -> Recording:
-        for message in fields.objects(messages):
-            if message.get("partial") is True:
-                self.source.notes.skip("partial message")
-            else:
-                self._message(message)
-        self._close(None)
-        notes = ("This is the file of the screen: what was sent to the model is not in it word for word.",)
-        session = self.log.session(agent="Cline", notes=notes)
-        return Recording(NAME, (session,), self.facts.facts(), self.source.notes)
-
-    def _message(self, message: JSON) -> None:
-        kind = fields.text(message, "say") or fields.text(message, "ask")
-        at, text = fields.timestamp(message, "ts"), fields.text(message, "text")
-        if kind == "api_req_started":
-            self._started(fields.decoded(text), at)
-        elif kind == "condense_context":
-            self._condensed(fields.mapping(message, "contextCondense"), at)
-        elif kind in _SPOKEN or (fields.text(message, "type") == "ask" and kind in {"command", "followup"}):
-            first = kind == "text" and not self.log.events
-            self._said(Role.USER if first else Role.MODEL, text, at, reasoning=kind == "reasoning")
-        elif kind in _HEARD:
-            self._said(Role.USER, text, at, meta=kind != "user_feedback")
-        else:
-            self.source.notes.skip(f"{kind or 'unnamed'} message")
-
-    def _started(self, about: Any, at: float | None) -> None:
-        self._close(None)
-        cached, written = fields.tokens(about, "cacheReads"), fields.tokens(about, "cacheWrites")
-        prompt = (fields.tokens(about, "tokensIn") or 0) + (cached or 0) + (written or 0)
-        if prompt:
-            self.facts.call(prompt)
-        output = fields.tokens(about, "tokensOut")
-        self.call = ModelCall(len(self.log.events), None, prompt or None, cached, written, output, timestamp=at)
-
-    def _said(self, role: Role, text: str, at: float | None, *, reasoning: bool = False, meta: bool = False) -> None:
-        if not text:
-            return
-        self.facts.message()
-        part: Part = ReasoningPart(text) if reasoning else TextPart(text)
-        last = len(self.log.events) - 1
-        if role is Role.MODEL and self.call is None and last >= 0 and self.log.events[last].role is Role.MODEL:
-            self.log.events[last] = replace(self.log.events[last], parts=(*self.log.events[last].parts, part))
-            return
-        index = self.log.event(role, (part,), timestamp=at, meta=meta)
-        if role is Role.MODEL:
-            self._close(index)
-
-    def _close(self, response: int | None) -> None:
-        """The call that was started is answered by this event, or by none."""
-        if self.call is not None:
-            at = len(self.log.events) if response is None else response
-            self.log.calls.append(replace(self.call, at=at, response=response))
-        self.call = None
-
-    def _condensed(self, about: JSON, at: float | None) -> None:
-        self._close(None)
-        self.facts.compaction()
-        summary = fields.text(about, "summary")
-        message = Event(Role.USER, block_parts(summary), timestamp=at, meta=True)
-        self.log.compactions.append(
-            RecordedCompaction(
-                at=len(self.log.events),
-                evidence=Evidence.DECLARED,
-                kind="summary",
-                base=(Inserted(0),) if summary else (),
-                messages=(message,) if summary else (),
-                tokens_before=fields.tokens(about, "prevContextTokens"),
-                tokens_after=fields.tokens(about, "newContextTokens"),
-                timestamp=at,
-            )
-        )
 
 
 FORMAT = ClineFormat()

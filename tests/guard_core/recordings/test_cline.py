@@ -8,6 +8,7 @@ from typing import Any
 from guard_core.events import ToolResultPart
 from guard_core.recordings.cline import FORMAT
 from guard_core.sessions import Evidence
+from guard_core.views import Inserted
 from tests.guard_core.recordings.reading import (
     check_hostile,
     check_sample_facts,
@@ -56,6 +57,25 @@ def test_cached_tokens_within_the_prompt_are_a_part_of_it():
     assert session.calls[0].prompt_tokens == 94
 
 
+def test_a_known_provider_tells_whether_cached_tokens_stand_apart():
+    def told(provider):
+        more = metrics(94, 90) | {"modelInfo": {"modelId": "m", "providerId": provider}}
+        return session_of(TASK, assistant(1, "Yes", **more)).calls[0].prompt_tokens
+
+    assert (told("openai"), told("openrouter")) == (94, 184)
+
+
+def test_a_message_that_an_sdk_compaction_left_stands_for_all_before_it():
+    about = {"kind": "compaction_summary", "summary": "One file", "tokensBefore": 900, "generatedAt": START + 4000}
+    summary = {"role": "user", "content": [{"type": "text", "text": "Context summary: One file"}], "metadata": about}
+    value = {"version": 1, "conversation_id": "s", "messages": [summary, assistant(3, "I look", **metrics(4, 90))]}
+    session = read_as(FORMAT, value).sessions[0]
+    check_session(session)
+    found = session.compactions[0]
+    assert (found.at, found.tokens_before, found.base) == (0, 900, (Inserted(0),))
+    assert (texts(session), session.source_id) == (["I look"], "s")
+
+
 def test_input_tokens_of_sdk_sessions_include_the_cache():
     message = assistant(1, "Yes", metrics={"inputTokens": 100, "cacheReadTokens": 90}, modelInfo={"id": "m"})
     value = {"version": 1, "sessionId": "s", "system_prompt": "Be brief.", "messages": [TASK, message]}
@@ -75,6 +95,18 @@ def test_results_written_as_text_are_results_and_begin_no_turn():
     assert events[2].parts[0].call_id == "t1"
     assert [event.starts_turn() for event in events] == [True, False, False, False]
     assert recording.facts.tool_results == 0
+
+
+def test_a_heading_of_a_result_takes_the_text_behind_it():
+    blocks = ["[read_file for 'a'] Result:", "hello", "<environment_details>x</environment_details>"]
+    answered = {"role": "user", "content": [{"type": "text", "text": text} for text in blocks], "ts": START + 2000}
+    parts = session_of(TASK, assistant(1, "I look"), answered).events[2].parts
+    assert (len(parts), parts[0].content) == (2, "[read_file for 'a'] Result:\nhello")
+
+
+def test_content_that_is_no_content_is_told():
+    recording = read_as(FORMAT, [TASK, assistant(1, "Yes") | {"content": 7}])
+    assert recording.notes.problems[0].message == "a message whose content is a number, left out"
 
 
 def test_a_roo_summary_hides_the_messages_that_name_it():
@@ -113,6 +145,48 @@ def test_the_screen_has_calls_with_tokens():
     session = recording.sessions[0]
     assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 100)]
     assert [event.starts_turn() for event in session.events] == [True, False, True]
+
+
+def started(second: int, **about: Any) -> dict[str, Any]:
+    return say(second, "api_req_started", json.dumps(about))
+
+
+def test_newer_versions_of_roo_count_cached_tokens_in_all_input():
+    messages = [
+        say(0, "text", "Go"),
+        started(1, tokensIn=100, cacheReads=90, apiProtocol="anthropic"),
+        say(2, "text", "Ok"),
+    ]
+    assert read_as(FORMAT, messages).facts.prompt_tokens_sum == 100
+    apart = [*messages, started(3, tokensIn=4, cacheReads=96, apiProtocol="anthropic")]
+    assert read_as(FORMAT, apart).facts.prompt_tokens_sum == 290
+
+
+def test_what_a_request_tells_is_told_where_it_cannot_be_read():
+    messages = [
+        say(0, "text", "Go"),
+        say(1, "api_req_started", '{"tokensIn":' + "9" * 21 + "}"),
+        started(2, tokensIn=1.5),
+    ]
+    recording = read_as(FORMAT, messages)
+    assert len(recording.sessions[0].calls) == 2
+    assert ["21 digits" in recording.notes.problems[0].message, "1.5" in recording.notes.problems[1].message] == [
+        True
+    ] * 2
+
+
+def test_a_deleted_range_is_a_compaction_from_the_next_request_on():
+    def spoken(second: int, kind: str, text: str, index: int, **more: Any) -> dict[str, Any]:
+        return say(second, kind, text, conversationHistoryIndex=index, **more)
+
+    cut = {"conversationHistoryDeletedRange": [1, 2]}
+    messages = [spoken(0, "text", "Go", -1), started(1, tokensIn=90), spoken(2, "text", "I look", 0)]
+    messages += [spoken(3, "user_feedback", "More", 1), started(4, tokensIn=50), spoken(5, "text", "Next", 2, **cut)]
+    recording = read_as(FORMAT, [*messages, spoken(6, "text", "Done", 2, **cut)])
+    check_session(recording.sessions[0])
+    found = recording.sessions[0].compactions
+    assert [(item.at, item.kind, kept(item.base)) for item in found] == [(3, "trim", [0])]
+    assert recording.sessions[0].calls[1].at == 3
 
 
 def test_a_condensed_context_has_tokens_before_and_after():
