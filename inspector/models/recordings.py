@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from pathlib import Path
 
@@ -11,21 +12,39 @@ from django.urls import reverse
 
 
 class Recording(models.Model):
-    """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical."""
+    """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical.
+
+    A SQLite database may bring its write-ahead log (`-wal`), which holds its newest rows: then it is both files.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    sha256 = models.CharField(max_length=64, unique=True)
+    sha256 = models.CharField(max_length=64)
+    wal_sha256 = models.CharField(max_length=64, blank=True, default="")
     name = models.CharField(max_length=200)
     size = models.BigIntegerField()  # bytes
     format = models.CharField(max_length=40, blank=True, default="")
     created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["sha256", "wal_sha256"], name="one_recording_of_these_bytes")]
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def path(self) -> Path:
-        return Path(settings.RECORDINGS_DIR) / self.sha256[:2] / self.sha256
+        return Path(settings.RECORDINGS_DIR) / stored_at(self.sha256, self.wal_sha256)
+
+    @property
+    def wal_path(self) -> Path:
+        """Where the write-ahead log lies, or would: beside the database, as SQLite wants it."""
+        return self.path.with_name(self.path.name + "-wal")
+
+
+def stored_at(sha256: str, wal_sha256: str = "") -> str:
+    """Folder and name of a recording's bytes: its own SHA-256, or one of both where it has a write-ahead log."""
+    name = hashlib.sha256(f"{sha256}{wal_sha256}".encode()).hexdigest() if wal_sha256 else sha256
+    return f"{name[:2]}/{name}"
 
 
 class Import(models.Model):
@@ -44,6 +63,7 @@ class Import(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="imports")
     name = models.CharField(max_length=200)
+    folder = models.CharField(max_length=400, blank=True, default="")  # where it lay in the folder that was dropped
     strict = models.BooleanField(default=False)
     window = models.BigIntegerField(null=True)  # tokens, given by the user at upload
     state = models.CharField(max_length=10, choices=State.choices, default=State.RECEIVED)
@@ -73,6 +93,11 @@ class Import(models.Model):
     @property
     def ended(self) -> bool:
         return self.state in (self.State.DONE, self.State.FAILED, self.State.CANCELLED)
+
+    @property
+    def left_aside(self) -> bool:
+        """Was it found in a folder among sessions, and is none itself."""
+        return self.state == self.State.FAILED and bool(self.folder) and self.phase == "received"
 
     @property
     def mendable(self) -> bool:

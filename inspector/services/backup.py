@@ -19,7 +19,9 @@ from django.db import connection, transaction
 
 from guard_core import __version__
 from inspector.models import Recording
+from inspector.models.recordings import stored_at
 
+Digests = tuple[str, str]  # of a recording, and of its write-ahead log or empty
 ATTEMPTS = 3  # a recording that is deleted while the backup runs begins it anew
 NO_PG_DUMP = "pg_dump is not installed here; it comes with PostgreSQL's client programs (Debian: postgresql-client)."
 
@@ -57,7 +59,7 @@ def _write(path: Path) -> dict[str, Any]:
             os.chmod(path, 0o600)
             with tarfile.open(fileobj=file, mode="w") as archive:
                 archive.add(dump, dump.name)
-                sizes = [_add_recording(archive, sha256) for sha256 in recordings]
+                sizes = [_add_recording(archive, digests) for digests in recordings]
                 contents = {
                     "version": __version__,
                     "recordings": len(sizes),
@@ -70,11 +72,13 @@ def _write(path: Path) -> dict[str, Any]:
     return contents
 
 
-def _add_recording(archive: tarfile.TarFile, sha256: str) -> int:
-    place = f"{sha256[:2]}/{sha256}"
-    stored = Path(settings.RECORDINGS_DIR) / place
-    archive.add(stored, f"recordings/{place}")
-    return stored.stat().st_size
+def _add_recording(archive: tarfile.TarFile, digests: Digests) -> int:
+    place, size = stored_at(*digests), 0
+    for name in (place, f"{place}-wal") if digests[1] else (place,):
+        stored = Path(settings.RECORDINGS_DIR) / name
+        archive.add(stored, f"recordings/{name}")
+        size += stored.stat().st_size
+    return size
 
 
 def _add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
@@ -83,7 +87,7 @@ def _add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
 
 
 @contextmanager
-def _snapshot(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+def _snapshot(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
     """The database as one file, and the recordings that it names."""
     if connection.vendor == "postgresql":
         with _postgres(folder) as found:
@@ -92,7 +96,7 @@ def _snapshot(folder: Path) -> Iterator[tuple[Path, list[str]]]:
         yield _sqlite(folder)
 
 
-def _sqlite(folder: Path) -> tuple[Path, list[str]]:
+def _sqlite(folder: Path) -> tuple[Path, list[Digests]]:
     """SQLite's own backup, over a connection of its own: it neither waits for a writer nor makes one wait."""
     path = folder / "inspector.sqlite3"
     source = sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
@@ -103,15 +107,15 @@ def _sqlite(folder: Path) -> tuple[Path, list[str]]:
             raise BackupFailed(
                 "The copy of the database is damaged; is the database itself? See PRAGMA integrity_check."
             )
-        rows = copy.execute(f"SELECT sha256 FROM {Recording._meta.db_table} ORDER BY sha256").fetchall()
+        rows = copy.execute(f"SELECT sha256, wal_sha256 FROM {Recording._meta.db_table} ORDER BY 1, 2").fetchall()
     finally:
         source.close()
         copy.close()
-    return path, [sha256 for (sha256,) in rows]
+    return path, rows
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
     """pg_dump and the list of recordings, in the same snapshot."""
     program = shutil.which("pg_dump")
     if program is None:
@@ -122,7 +126,7 @@ def _postgres(folder: Path) -> Iterator[tuple[Path, list[str]]]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute("SELECT pg_export_snapshot()")
             snapshot = cursor.fetchone()[0]
-        recordings = list(Recording.objects.order_by("sha256").values_list("sha256", flat=True))
+        recordings = list(Recording.objects.order_by("sha256", "wal_sha256").values_list("sha256", "wal_sha256"))
         command = [program, "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={path}"]
         done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
     if done.returncode:

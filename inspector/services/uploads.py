@@ -7,6 +7,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -18,6 +19,8 @@ from guard_core.errors import LimitExceeded, RecordingError
 from inspector.models import Import, Recording
 
 MAX_NAME_CHARS = 120
+CHUNK = 1 << 20  # bytes
+SQLITE_MAGIC, WAL_MODE = b"SQLite format 3\0", b"\2\2"  # of the header: its beginning, and its bytes 18 and 19
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -28,6 +31,13 @@ class Received(NamedTuple):
     sha256: str
     size: int  # bytes
     name: str  # safe to show
+    wal: Received | None = None  # the write-ahead log of a SQLite database
+
+    def drop(self) -> None:
+        """Remove what was not taken over."""
+        self.path.unlink(missing_ok=True)
+        if self.wal is not None:
+            self.wal.drop()
 
 
 def receive(chunks: Iterable[bytes], name: str) -> Received:
@@ -58,22 +68,86 @@ def _check_size(size: int) -> None:
 
 
 def keep(received: Received) -> Recording:
-    """The recording with these bytes, its row locked until the end of the transaction; the file is in its place."""
+    """The recording with these bytes, its row locked until the end of the transaction; the file is in its place.
+
+    A database without its log is part of one that has a log: then it is that recording.
+    """
+    wal = received.wal.sha256 if received.wal else ""
     for _ in range(3):
-        known = Recording.objects.select_for_update().filter(sha256=received.sha256).first()
+        known = _known(received.sha256, wal)
         if known is not None:
             break
         try:
             with transaction.atomic():
-                known = Recording.objects.create(sha256=received.sha256, size=received.size, name=received.name)
+                known = Recording.objects.create(
+                    sha256=received.sha256, wal_sha256=wal, size=received.size, name=received.name
+                )
         except IntegrityError:  # the same bytes are being stored by another request
             continue
         break
     if known is None:
         raise RecordingError("the same file is being stored and taken away at this moment; try again")
-    known.path.parent.mkdir(mode=0o700, exist_ok=True)
-    os.replace(received.path, known.path)
+    _put(received, known)
     return known
+
+
+def _known(sha256: str, wal: str) -> Recording | None:
+    same = Recording.objects.select_for_update().filter(sha256=sha256).order_by("created")
+    exact = same.filter(wal_sha256=wal).first()
+    return exact if wal or exact else same.first()
+
+
+def _put(received: Received, recording: Recording) -> None:
+    recording.path.parent.mkdir(mode=0o700, exist_ok=True)
+    if received.wal is not None:
+        os.replace(received.wal.path, recording.wal_path)
+    os.replace(received.path, recording.path)
+
+
+def add_log(received: Received) -> Recording | None:
+    """The known recording of this database with its log brought up to date, to be read again; None where there is
+    none. The log that it had is replaced only by one that begins with it, so that no byte is lost."""
+    if received.wal is None:
+        return None
+    with transaction.atomic():
+        for known in Recording.objects.select_for_update().filter(sha256=received.sha256):
+            busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
+            if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.exists():
+                continue
+            if known.wal_sha256 and not _begins_with(received.wal.path, known.wal_path):
+                continue
+            old = (known.path, known.wal_path)
+            known.wal_sha256 = received.wal.sha256
+            known.save(update_fields=["wal_sha256"])
+            _put(received, known)
+            transaction.on_commit(partial(_unlink, *old))
+            return known
+    return None
+
+
+def lacks_log(recording: Recording) -> bool:
+    """Is it a database that writes ahead, and came without the log."""
+    if recording.wal_sha256:
+        return False
+    try:
+        with recording.path.open("rb") as file:
+            head = file.read(20)
+    except FileNotFoundError:
+        return False
+    return head.startswith(SQLITE_MAGIC) and head[18:20] == WAL_MODE
+
+
+def _unlink(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _begins_with(longer: Path, shorter: Path) -> bool:
+    with longer.open("rb") as one, shorter.open("rb") as other:
+        while chunk := other.read(CHUNK):
+            if one.read(len(chunk)) != chunk:
+                return False
+    return True
 
 
 def drop_unused(recording_id: object) -> bool:
@@ -86,6 +160,8 @@ def drop_unused(recording_id: object) -> bool:
             return False
         recording.delete()
         recording.path.unlink(missing_ok=True)
+        if recording.wal_sha256:
+            recording.wal_path.unlink(missing_ok=True)
     return True
 
 

@@ -13,12 +13,16 @@ from inspector.models import Recording
 
 @require_safe
 def raw(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The stored bytes as an attachment that no browser renders."""
+    """The stored bytes as an attachment that no browser renders; with `?wal` those of the write-ahead log."""
     recording = get_object_or_404(Recording, pk=pk)
+    wal = "wal" in request.GET
+    if wal and not recording.wal_sha256:
+        raise Http404("this recording has no write-ahead log")
     try:
-        file = recording.path.open("rb")
+        file = (recording.wal_path if wal else recording.path).open("rb")
     except FileNotFoundError as error:
         raise Http404("the bytes of this recording are gone") from error
-    response = FileResponse(file, as_attachment=True, filename=recording.name, content_type="application/octet-stream")
+    name = f"{recording.name}-wal" if wal else recording.name
+    response = FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response

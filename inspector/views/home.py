@@ -21,6 +21,7 @@ from inspector.services import deleting
 
 FAILURES_SHOWN_FOR = timedelta(minutes=15)
 IMPORTS_SHOWN = 8
+ASIDE_NAMED = 4  # files of a folder that are no sessions
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 
 
@@ -73,11 +74,18 @@ def undo(key: str) -> dict[str, Any]:
 
 def imports() -> dict[str, Any]:
     """Files being read, and those of the last minutes that could not be."""
-    recent = Q(state=Import.State.FAILED, finished__gte=timezone.now() - FAILURES_SHOWN_FOR)
-    found = Import.objects.filter(Q(state__in=UNDER_WAY) | recent).order_by("-created")
+    failed = Import.objects.filter(state=Import.State.FAILED, finished__gte=timezone.now() - FAILURES_SHOWN_FOR)
+    aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
+    wanted = Q(state__in=UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
+    found = Import.objects.filter(wanted).order_by("-created")
     shown = list(found[:IMPORTS_SHOWN])
-    waiting = Import.objects.filter(state__in=UNDER_WAY).count()
-    return {"imports": shown, "imports_more": max(0, found.count() - len(shown)), "imports_waiting": waiting}
+    return {
+        "imports": shown,
+        "imports_more": max(0, found.count() - len(shown)),
+        "imports_waiting": Import.objects.filter(state__in=UNDER_WAY).count(),
+        "imports_aside": aside.count(),
+        "aside_names": list(aside.order_by("name").values_list("name", flat=True).distinct()[:ASIDE_NAMED]),
+    }
 
 
 def _imports_part(request: HttpRequest) -> HttpResponse:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from inspector.figures.first_look import picture
 from inspector.models import Import, Session
 from inspector.services.importing import Report, cancel_import, start_import
+from inspector.services.uploads import lacks_log
 from inspector.views.errors import plain
 
 PHASES = {"received": "received", "parsed": "reading", "counted": "counting tokens", "indexed": "storing"}
@@ -74,6 +75,7 @@ def _context(job: Import) -> dict[str, Any]:
     report = report_of(job)
     found = Session.objects.filter(recording=job.recording, deleted=None).order_by("ordinal")
     names = list(PHASES)
+    recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
     places = [
         (word, "done" if n < reached else "now" if n == reached else "") for n, word in enumerate(PHASES.values())
@@ -84,6 +86,7 @@ def _context(job: Import) -> dict[str, Any]:
         "report": report,
         "sessions": list(found[:MAX_LISTED]) if report else [],
         "phases": places,
+        "wal_missing": report is not None and recording is not None and lacks_log(recording),
         "skipped": sorted(report.skipped.items(), key=lambda item: -item[1]) if report else [],
         "share": round(100 * report.reported / report.steps) if report and report.steps else 0,
     }

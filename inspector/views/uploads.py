@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,8 +16,9 @@ from guard_core.errors import GuardError, LimitExceeded
 from guard_core.recordings import native
 from guard_core.simulator.samples import SAMPLES
 from inspector.models import Import
+from inspector.services.companions import add, arranged
 from inspector.services.importing import submit
-from inspector.services.uploads import Received, receive
+from inspector.services.uploads import receive, safe_name
 from inspector.views.errors import plain
 from inspector.views.imports import session_of
 
@@ -30,21 +32,34 @@ LOOK_EVERY = 0.015
 def upload(request: HttpRequest) -> HttpResponse:
     """Take files or pasted text; one import each. A file that is known already opens what is there.
 
-    A damaged file is refused with its line and reason (422) unless `mode` is lenient; nothing of it is kept.
+    A database and its `-wal` are one import. `path` says for each file where it lay in a dropped folder: what is no
+    session there is left aside. A damaged file is refused with its line and reason (422) unless `mode` is lenient;
+    nothing of it is kept.
     """
     lenient = request.POST.get("mode") == "lenient"
     try:
         window = _window(request.POST.get("window", ""))
-        jobs = [submit(received, strict=not lenient, window=window) for received in _received(request)]
     except GuardError as error:
         return _refused(request, error)
-    if not jobs:
-        return _refused(request, GuardError("choose a file, drop one, or paste a session"))
+    jobs: list[Import] = []
+    told: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are no mistakes
+    refused: GuardError = GuardError("choose a file, drop one, or paste a session")
+    for item in _given(request):
+        try:
+            if item.aside:
+                raise GuardError(f"{item.name} is {item.aside}")
+            jobs.append(_add(item, strict=not lenient, window=window))
+        except GuardError as error:
+            refused = error
+            told.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
+    if not jobs and not any(item["folder"] for item in told):
+        return _refused(request, refused)
     jobs = _settled(jobs)
     if _wants_json(request):
-        failed = any(job.state == Import.State.FAILED for job in jobs)
-        return JsonResponse({"imports": [_answer(job) for job in jobs]}, status=422 if failed else 201)
-    if len(jobs) > 1:
+        failed = any(job.state == Import.State.FAILED and not job.left_aside for job in jobs)
+        answer = {"imports": [_answer(job) for job in jobs], "aside": told}
+        return JsonResponse(answer, status=422 if failed else 201)
+    if len(jobs) != 1:
         return HttpResponseRedirect(reverse("home"))
     if jobs[0].state == Import.State.FAILED:
         return render(request, "inspector/imports/detail.html", {"job": jobs[0]}, status=422)
@@ -61,11 +76,45 @@ def open_sample(request: HttpRequest, name: str) -> HttpResponse:
     return redirect(_address(_settled([submit(received)])[0]))
 
 
-def _received(request: HttpRequest) -> Iterator[Received]:
-    for file in request.FILES.getlist("file"):
-        yield receive(file.chunks(), file.name or "")
+class Item(NamedTuple):
+    """One recording of a request, or a file that is left aside."""
+
+    name: str
+    folder: str = ""  # within the folder that was dropped
+    file: UploadedFile | None = None
+    wal: UploadedFile | None = None
+    text: str = ""
+    aside: str = ""
+
+
+def _given(request: HttpRequest) -> Iterator[Item]:
+    files = request.FILES.getlist("file")
+    paths = request.POST.getlist("path")
+    told = paths if len(paths) == len(files) else [""] * len(files)
+    folders = ["/".join(safe_name(part) for part in path.split("/")[:-1] if part)[:400] for path in told]
+    names = [file.name or "" for file in files]
+    for unit in arranged(list(zip(folders, names, strict=True))):
+        file, folder = files[unit.file], folders[unit.file]
+        if file.size or not folder:  # an empty file of a folder is nothing
+            wal = None if unit.wal is None else files[unit.wal]
+            yield Item(safe_name(names[unit.file]), folder, file, wal, aside=unit.aside)
     if text := request.POST.get("text", "").strip():
-        yield receive([text.encode("utf-8", "surrogatepass")], "pasted session")
+        yield Item("pasted session", text=text)
+
+
+def _add(item: Item, *, strict: bool, window: int | None) -> Import:
+    received = receive(item.file.chunks() if item.file else [item.text.encode("utf-8", "surrogatepass")], item.name)
+    if item.wal is not None and item.wal.size:  # an empty log is as good as none
+        try:
+            received = received._replace(wal=receive(item.wal.chunks(), f"{item.name}-wal"))
+        except BaseException:
+            received.drop()
+            raise
+    job = add(received, strict=strict, window=window)
+    if item.folder:
+        job.folder = item.folder
+        job.save(update_fields=["folder"])
+    return job
 
 
 def _settled(jobs: list[Import]) -> list[Import]:
@@ -95,6 +144,7 @@ def _answer(job: Import) -> dict[str, Any]:
         "line": job.line if failed else None,
         "column": job.column if failed else None,
         "mendable": job.mendable,
+        "aside": job.left_aside,
     }
 
 

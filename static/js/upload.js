@@ -1,8 +1,12 @@
 // Sends dropped, chosen or pasted sessions with progress, and says in words what the server refused.
-// Hooks: form[data-upload], [data-drop] (a zone; the whole window takes drops as well), [data-upload-status].
+// Hooks: form[data-upload], [data-drop] (a zone; the whole window takes drops as well), [data-upload-status],
+// [data-folder] (a way to choose a folder, for browsers with script).
 const form = document.querySelector("form[data-upload]");
 const status = document.querySelector("[data-upload-status]");
-const MAX_FILES = 2000;
+const MAX_FILES = 20000;
+const BATCH_FILES = 50; // in one request
+const BATCH_BYTES = 32e6; // a larger file has a request of its own
+const NAMED = 4; // files of one reason that are named
 
 function element(name, className, text = "") {
   const node = document.createElement(name);
@@ -16,44 +20,124 @@ function say(...nodes) {
   status.hidden = nodes.length === 0;
 }
 
-function send(files, mode) {
+// A file with its place in the folder that was dropped; a database and its write-ahead log stay in one batch.
+function placed(file, path = "") {
+  return { file, path: path || file.webkitRelativePath || "" };
+}
+
+function batches(files) {
+  const keyed = [...files].sort((a, b) => unit(a).localeCompare(unit(b)));
+  const found = [];
+  let bytes = 0;
+  keyed.forEach((item, index) => {
+    const joined = index > 0 && unit(item) === unit(keyed[index - 1]);
+    if (!joined && (!found.length || found.at(-1).length >= BATCH_FILES || bytes + item.file.size > BATCH_BYTES)) {
+      found.push([]);
+      bytes = 0;
+    }
+    found.at(-1).push(item);
+    bytes += item.file.size;
+  });
+  return found;
+}
+
+function unit(item) {
+  return (item.path || item.file.name).replace(/-(wal|shm)$/, "");
+}
+
+function form_of(files, mode) {
   const data = new FormData(form);
   data.delete("file");
-  for (const file of files) data.append("file", file, file.name);
+  for (const { file, path } of files) {
+    data.append("file", file, file.name);
+    data.append("path", path);
+  }
   if (files.length) data.delete("text");
   if (mode) data.set("mode", mode);
+  return data;
+}
+
+// All files, some at a time, so that no request is larger than the server takes; then what became of them.
+async function send(files, mode) {
   const bar = element("progress", "");
   bar.max = 1;
-  const title = files.length > 1 ? `${files.length} files` : files[0]?.name ?? "the pasted session";
+  const title = files.length > 1 ? `${files.length.toLocaleString("en")} files` : files[0]?.file.name ?? "the pasted session";
   const line = element("p", "small muted", `Sending ${title} …`);
   const stop = element("button", "btn btn-small", "Cancel");
   stop.type = "button";
-  const request = new XMLHttpRequest();
-  stop.addEventListener("click", () => { request.abort(); say(); });
-  request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) bar.value = event.loaded / event.total; });
-  request.upload.addEventListener("load", () => { line.textContent = `Reading ${title} …`; bar.removeAttribute("value"); });
-  request.addEventListener("load", () => answered(request, files));
-  request.addEventListener("error", () => say(refusal("The server cannot be reached, or closed the connection: is the file larger than it takes?")));
-  request.open("POST", form.action);
-  request.setRequestHeader("Accept", "application/json");
+  const control = new AbortController();
+  stop.addEventListener("click", () => control.abort());
   say(line, bar, stop);
-  request.send(data);
+  const total = files.reduce((sum, item) => sum + item.file.size, 0) || 1;
+  const told = { imports: [], aside: [], refused: [] };
+  let sent = 0;
+  for (const batch of files.length ? batches(files) : [[]]) {
+    const answer = await post(form_of(batch, mode), control.signal, (bytes) => { bar.value = Math.min(1, (sent + bytes) / total); }, () => {
+      if (files.length < 2) { line.textContent = `Reading ${title} …`; bar.removeAttribute("value"); }
+    });
+    if (control.signal.aborted) break;
+    sent += batch.reduce((sum, item) => sum + item.file.size, 0);
+    if (files.length > 1) line.textContent = `Sending ${title} … ${Math.round(100 * sent / total)} %`;
+    told.imports.push(...answer.imports ?? []);
+    told.aside.push(...answer.aside ?? []);
+    if (answer.error) told.refused.push(answer.error);
+  }
+  if (control.signal.aborted) { say(...told.imports.length ? [link(told.imports.length)] : []); return; }
+  show(told, files);
 }
 
-function answered(request, files) {
-  let answer = {};
-  try { answer = JSON.parse(request.responseText); } catch { /* a plain sentence, as the body limit sends it */ }
-  const imports = answer.imports ?? [];
-  const failed = imports.filter((item) => item.state === "failed");
-  if (request.status >= 400 && !imports.length) {
-    say(refusal(answer.error || request.responseText.slice(0, 300) || `The server answered with an error (${request.status}).`));
-  } else if (imports.length === 1 && !failed.length) {
-    location.assign(imports[0].url);
-  } else if (!failed.length) {
-    location.assign("/");
+function sendAll(files) {
+  if (files.length >= MAX_FILES) say(refusal(`A folder may hold ${MAX_FILES.toLocaleString("en")} files here; import a larger one with “manage.py import”.`));
+  else if (files.length) send(files);
+}
+
+function post(data, signal, progress, arrived) {
+  return new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    signal.addEventListener("abort", () => { request.abort(); resolve({}); });
+    request.upload.addEventListener("progress", (event) => progress(event.loaded));
+    request.upload.addEventListener("load", arrived);
+    request.addEventListener("error", () => resolve({ error: "The server cannot be reached, or closed the connection: is the file larger than it takes?" }));
+    request.addEventListener("load", () => {
+      let answer = {};
+      try { answer = JSON.parse(request.responseText); } catch { /* a plain sentence, as the body limit sends it */ }
+      if (request.status >= 400 && !answer.imports) answer.error ||= request.responseText.slice(0, 300) || `The server answered with an error (${request.status}).`;
+      resolve(answer);
+    });
+    request.open("POST", form.action);
+    request.setRequestHeader("Accept", "application/json");
+    request.send(data);
+  });
+}
+
+function show(told, files) {
+  const failed = told.imports.filter((item) => item.state === "failed" && !item.aside);
+  const good = told.imports.filter((item) => item.state !== "failed");
+  const aside = [...told.aside, ...told.imports.filter((item) => item.aside).map((item) => ({ name: item.name, reason: "no session: no format that is read" }))];
+  const wrong = [...told.refused.map(refusal), ...failed.map((item) => failure(item, files))];
+  if (!wrong.length && !aside.length && good.length) {
+    location.assign(good.length === 1 ? good[0].url : "/");
   } else {
-    say(...failed.map((item) => failure(item, files)), ...(failed.length < imports.length ? [link(imports.length - failed.length)] : []));
+    say(...wrong, ...(good.length ? [link(good.length)] : []), ...(aside.length ? [left(aside)] : []));
+    document.body.dispatchEvent(new CustomEvent("sessions-changed", { bubbles: true }));
   }
+}
+
+// What lay beside the sessions of a folder, by reason; nothing of it is a mistake.
+function left(aside) {
+  const box = element("details", "notice");
+  box.append(element("summary", "", `${aside.length.toLocaleString("en")} other ${aside.length === 1 ? "file of the folder was" : "files of the folder were"} left aside`));
+  const reasons = new Map();
+  for (const item of aside) reasons.set(item.reason, [...reasons.get(item.reason) ?? [], item]);
+  const list = element("ul", "left-aside");
+  for (const [reason, items] of reasons) {
+    const names = items.slice(0, NAMED).map((item) => item.name).join(", ");
+    const entry = element("li", "", "");
+    entry.append(element("strong", "num", `${items.length} × `), element("span", "", reason), element("span", "muted small", ` – ${names}${items.length > NAMED ? ", …" : ""}`));
+    list.append(entry);
+  }
+  box.append(list);
+  return box;
 }
 
 function refusal(sentence) {
@@ -68,7 +152,7 @@ function failure(item, files) {
   const name = element("strong", "", `${item.name}: `);
   const text = element("span", "", `${place}${item.error}. Nothing of it is kept. `.replace("..", "."));
   notice.append(name, text);
-  const mine = files.filter((file) => file.name === item.name || files.length === 1);
+  const mine = files.filter(({ file }) => file.name === item.name || files.length === 1);
   if (item.mendable && (mine.length || !files.length)) {
     const again = element("button", "btn btn-small", "Leave damaged lines out and import the rest");
     again.type = "button";
@@ -89,7 +173,7 @@ function link(count) {
 // A dropped folder is walked; what a browser cannot walk comes as plain files.
 async function dropped(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-  if (!entries.length) return [...transfer.files];
+  if (!entries.length) return [...transfer.files].map((file) => placed(file));
   const files = [];
   for (const entry of entries) await walk(entry, files);
   return files;
@@ -98,7 +182,9 @@ async function dropped(transfer) {
 async function walk(entry, files) {
   if (files.length >= MAX_FILES) return;
   if (entry.isFile) {
-    files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    const path = entry.fullPath.replace(/^\//, "");
+    files.push(placed(file, path.includes("/") ? path : ""));
     return;
   }
   const reader = entry.createReader();
@@ -117,22 +203,26 @@ if (form && status) {
   let veil = null;
   const lift = () => { veil?.remove(); veil = null; document.body.classList.remove("is-dropping"); };
   form.addEventListener("submit", (event) => {
-    const files = [...(form.querySelector("input[type=file]")?.files ?? [])];
+    const files = [...(form.querySelector("input[type=file]")?.files ?? [])].map((file) => placed(file));
     const text = form.querySelector("textarea[name=text]")?.value.trim();
     if (!files.length && !text) return;
     event.preventDefault();
     send(files);
   });
-  form.querySelector("input[type=file]")?.addEventListener("change", (event) => {
-    if (event.target.files.length && form.hasAttribute("data-upload-at-once")) send([...event.target.files]);
-  });
+  for (const input of form.querySelectorAll("input[type=file]")) {
+    input.addEventListener("change", () => {
+      if (input.files.length && form.hasAttribute("data-upload-at-once")) sendAll([...input.files].map((file) => placed(file)));
+    });
+  }
+  const folder = form.querySelector("[data-folder]");
+  if (folder) folder.hidden = false;
   // What is pasted outside of a field is a session: a copied file, or its text.
   document.addEventListener("paste", (event) => {
     if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
-    const files = [...(event.clipboardData?.files ?? [])];
+    const files = [...(event.clipboardData?.files ?? [])].map((file) => placed(file));
     const text = event.clipboardData?.getData("text/plain").trim();
     if (files.length) send(files);
-    else if (text) send([new File([text], "pasted session")]);
+    else if (text) send([placed(new File([text], "pasted session"))]);
   });
   window.addEventListener("dragenter", (event) => {
     if (!hasFiles(event) || veil) return;
@@ -147,6 +237,6 @@ if (form && status) {
     event.preventDefault();
     lift();
     const files = await dropped(event.dataTransfer);
-    if (files.length) send(files);
+    sendAll(files);
   });
 }

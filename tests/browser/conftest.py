@@ -17,7 +17,7 @@ from tests.services.server import Running, running, until
 FOLDER = Path(__file__).parent
 SCREENSHOTS = FOLDER / "screenshots"
 AXE = FOLDER / "vendor/axe-4.14.1.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 VIOLATIONS = "addEventListener('securitypolicyviolation', e => (window.violations ??= []).push(e.violatedDirective))"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sqlite3
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -13,6 +15,7 @@ import pytest
 from guard_core.recordings import native
 from guard_core.simulator.samples import SAMPLES, big_session
 from tests.browser.conftest import drawn, shot
+from tests.services.server import running
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "../shared/samples"
@@ -133,3 +136,74 @@ def test_the_picture_of_the_readme(open_page, sessions):
     if os.environ.get("README_PICTURE"):
         (ROOT / "docs").mkdir(exist_ok=True)
         page.screenshot(path=ROOT / "docs/overview.png")
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A folder as Claude Code leaves it, with more files than one request takes."""
+    folder = tmp_path / "project"
+    beside = folder / "0ccf1a04"
+    (beside / "subagents").mkdir(parents=True)
+    (beside / "tool-results").mkdir()
+    for number in range(60):
+        (beside / "tool-results" / f"b{number}.txt").write_text("total 3\n")
+    (folder / "0ccf1a04.jsonl").write_text(claude("read the log"))
+    (beside / "subagents" / "agent-a1.jsonl").write_text(claude("look into the log", sidechain=True))
+    (beside / "subagents" / "agent-a1.meta.json").write_text('{"agentType": "Explore"}')
+    (folder / "notes.md").write_text("buy milk")
+    return folder
+
+
+def claude(text: str, sidechain: bool = False) -> str:
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": f"{text} {uuid4().hex}"}},
+        {
+            "type": "assistant",
+            "message": {
+                "role": "assistant",
+                "id": "m1",
+                "model": "claude-sonnet-4-5",
+                "content": [{"type": "text", "text": "it is empty"}],
+                "usage": {"input_tokens": 900, "output_tokens": 9},
+            },
+        },
+    ]
+    shared = {"isSidechain": sidechain, "sessionId": "0ccf1a04", "version": "2.0.0", "cwd": "/srv"}
+    linked = [
+        {"uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, **line, **shared} for n, line in enumerate(lines)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in linked)
+
+
+def test_a_chosen_folder_is_read_and_what_lies_beside_is_no_error(open_page, project, tmp_path_factory):
+    with running(tmp_path_factory.mktemp("folder")) as server:
+        page = open_page(server=server)
+        page.goto("/")
+        page.locator("input[webkitdirectory]").set_input_files(project)
+        page.get_by_text("2 files were imported").wait_for()
+        summary = page.get_by_text("62 other files of the folder were left aside")
+        summary.click()
+        shot(page, "upload-folder", full_page=True)
+        assert page.get_by_text("60 × ").is_visible()
+        assert page.locator(".notice-error").count() == 0
+        page.get_by_role("link", name="show the list").click()
+        page.locator(".row-title").first.wait_for()
+        assert page.locator(".row-title").count() == 2
+
+
+def test_a_database_and_its_log_that_are_dropped_are_one_import(home, tmp_path):
+    path = tmp_path / "state.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE agent_sessions (session_id TEXT, created_at TEXT, updated_at TEXT)")
+    connection.execute(
+        "CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT, created_at TEXT)"
+    )
+    connection.execute("INSERT INTO agent_sessions VALUES ('one', '2026-01-01', '2026-01-01')")
+    for role in ("user", "assistant"):
+        message = json.dumps({"role": role, "content": uuid4().hex})
+        connection.execute("INSERT INTO agent_messages (session_id, message_data) VALUES ('one', ?)", [message])
+    home.evaluate("document.getElementById('bring')?.setAttribute('open', '')")
+    home.locator("input[type=file]").first.set_input_files([path, Path(f"{path}-wal")])
+    home.wait_for_url(SESSION)
+    connection.close()

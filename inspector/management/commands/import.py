@@ -23,8 +23,9 @@ from guard_core.recordings.source import Source
 from inspector.models import Import
 from inspector.presenters.numbers import counted
 from inspector.services import search
-from inspector.services.importing import run_import, submit
-from inspector.services.uploads import receive
+from inspector.services.companions import WAL, add, arranged
+from inspector.services.importing import run_import
+from inspector.services.uploads import Received, receive
 from inspector.worker import Heartbeat
 
 CHUNK = 1 << 20  # bytes
@@ -35,6 +36,8 @@ LOOK_EVERY = 0.3  # seconds between two looks at the progress, on a terminal
 class Given(NamedTuple):
     path: Path
     named: bool  # on the command line, not found in a folder
+    wal: Path | None = None  # the write-ahead log of a database
+    aside: str = ""  # why it is not read
 
 
 class Command(BaseCommand):
@@ -67,10 +70,12 @@ class Command(BaseCommand):
 
     def _one(self, given: Given, options: dict[str, Any]) -> str:
         """Import one file and say so in a line; what became of it."""
+        if given.aside:
+            return self._say(given, "skipped", given.aside)
         try:
             if not given.named and not is_session(given.path):
                 return self._say(given, "skipped", "no format that is read")
-            job, is_new = self._read(given.path, options)
+            job, is_new = self._read(given, options)
         except (GuardError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             return self._say(given, "refused", str(reason))
@@ -82,13 +87,14 @@ class Command(BaseCommand):
         place = f"line {job.line}: " if job.line else ""
         return self._say(given, "refused", place + (job.message or job.state))
 
-    def _read(self, path: Path, options: dict[str, Any]) -> tuple[Import, bool]:
-        with path.open("rb") as file:
-            received = receive(iter(lambda: file.read(CHUNK), b""), path.name)
-        job = submit(received, strict=not options["lenient"], window=options["window"])
+    def _read(self, given: Given, options: dict[str, Any]) -> tuple[Import, bool]:
+        received = take(given.path)
+        if given.wal is not None:
+            received = received._replace(wal=take(given.wal))
+        job = add(received, strict=not options["lenient"], window=options["window"])
         if job.ended:
             return job, False
-        with Heartbeat(str(job.pk)), Progress(self, path, job):
+        with Heartbeat(str(job.pk)), Progress(self, given.path, job):
             run_import(str(job.pk))
             return ended(job), True
 
@@ -96,6 +102,11 @@ class Command(BaseCommand):
         clear = "\r\x1b[K" if sys.stdout.isatty() else ""
         self.stdout.write(f"{clear}{word:>8}  {given.path}  {reason}")
         return word
+
+
+def take(path: Path) -> Received:
+    with path.open("rb") as file:
+        return receive(iter(lambda: file.read(CHUNK), b""), path.name)
 
 
 def ended(job: Import) -> Import:
@@ -137,14 +148,18 @@ def files(paths: list[Path]) -> Iterator[Given]:
     """The files named, and those in the folders named, in a steady order. Links in folders are not followed."""
     for path in paths:
         if not path.is_dir():
-            yield Given(path, True)
+            wal = path.with_name(path.name + WAL)
+            if not (path.name.endswith(WAL) and path.with_name(path.name.removesuffix(WAL)) in paths):
+                yield Given(path, True, wal if wal.is_file() and wal.stat().st_size else None)
             continue
         for folder, folders, names in os.walk(path):
             folders.sort()
-            for name in sorted(names):
-                found = Path(folder, name)
-                if found.is_file() and not found.is_symlink() and found.stat().st_size:
-                    yield Given(found, False)
+            inside = [Path(folder, name) for name in sorted(names)]
+            found = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
+            place = str(Path(path.name, Path(folder).relative_to(path)).as_posix())
+            for unit in arranged([(place, item.name) for item in found]):
+                wal = None if unit.wal is None else found[unit.wal]
+                yield Given(found[unit.file], False, wal, unit.aside)
 
 
 def is_session(path: Path) -> bool:
