@@ -54,6 +54,7 @@ class Database:
         self.source = source
         self._folder: Path | None = None
         self._deadline = 0.0
+        self._not_text = ""  # what is wrong with a text of the row that is being read
         self.wal_missing = False
         self._connection = self._connect()
         try:
@@ -81,7 +82,8 @@ class Database:
     ) -> Iterator[Row]:
         """Rows of a table as objects. Columns (all of them by default) that the table lacks are None.
 
-        `where` compares columns for equality; `order` is a list of columns, "rowid" among them.
+        `where` compares columns for equality; `order` is a list of columns, "rowid" among them. A text that is not
+        UTF-8 raises DamagedRecording in strict mode, else its bytes become U+FFFD, noted.
         """
         present = self.tables.get(table, ())
         wanted = list(columns or present)
@@ -96,7 +98,10 @@ class Database:
         if sorts:
             sql += f" ORDER BY {', '.join(sorts)}"
         empty = dict.fromkeys(wanted)
-        for values in self._query(sql, tuple(conditions.values())):
+        for number, values in enumerate(self._query(sql, tuple(conditions.values())), 1):
+            if self._not_text:
+                self.source.problem(f"row {number} of the table {table}: {self._not_text}")
+                self._not_text = ""
             yield {**empty, **dict(zip(known, values, strict=True))}
 
     def count(self, table: str) -> int:
@@ -197,7 +202,12 @@ class Database:
         return 1 if time.monotonic() > self._deadline else 0
 
     def _text(self, raw: bytes) -> str:
-        cleaned, count = normalise.text(raw.decode("utf-8", "replace"))
+        try:
+            decoded = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            self._not_text = f"the byte 0x{raw[error.start]:02x}, which is not UTF-8"
+            decoded = raw.decode("utf-8", "replace")
+        cleaned, count = normalise.text(decoded)
         self.source.notes.mended += count
         return cleaned
 

@@ -92,6 +92,20 @@ def test_text_is_made_storable():
     assert rows(data, "text") == [{"text": "a\u2400\ufffd"}]
 
 
+def test_text_that_is_not_utf_8_is_told_with_its_row():
+    data = content(TABLE, ROWS, "INSERT INTO notes VALUES (3, CAST(x'61ff' AS TEXT))")
+    sentence = "row 3 of the table notes: the byte 0xff, which is not UTF-8"
+    with (
+        Source.open(data, strict=True) as source,
+        Database(source) as database,
+        pytest.raises(DamagedRecording, match=sentence),
+    ):
+        list(database.rows("notes"))
+    with Source.open(data) as source, Database(source) as database:
+        assert len(list(database.rows("notes"))) == 3
+        assert [problem.message for problem in source.notes.problems] == [sentence]
+
+
 @pytest.mark.parametrize("at", [100, 105, 1000, 4096, 4200])
 def test_a_damaged_page_gives_a_sentence(at):
     data = bytearray(content(TABLE, ROWS, *["INSERT INTO notes SELECT id, text FROM notes"] * 9))
