@@ -2,8 +2,10 @@
 
 Definitions: https://opentelemetry.io/docs/specs/semconv/gen-ai/ and https://arize-ai.github.io/openinference/spec/.
 A file is one export, or one object per line; Jaeger, Phoenix (flat `attributes.` keys) and console exports are read,
-too. A session is a conversation (`gen_ai.conversation.id`, `session.id`) or else a trace. Only leaf model spans are
-calls: an `invoke_agent` span, or a model span around another, may carry sums. The log is rebuilt from the requests
+too, and log records (`resourceLogs`) that hold the messages of spans. A session is a conversation
+(`gen_ai.conversation.id`, `session.id`), else the traces that go on with each other (see `trace_joining`). Only leaf
+model spans are calls: an `invoke_agent` span, or a model span around another, may carry sums; of two spans that tell of
+one response (SDK and instrumentation) the one that tells more is the call. The log is rebuilt from the requests
 (see `requests`); requests that share no history (sub-agents) are sessions of their own.
 Prompt tokens include cached ones by the convention; where an instrumentation reports more cached than input tokens,
 it leaves them out, and they are added for all its calls. The SDK keeps 128 attributes per span and drops the oldest:
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -31,63 +34,27 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, trace_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.requests import UNKNOWN, Request, Thread, threads_of
 from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.trace_content import answer_of, read_content
-from guard_core.recordings.trace_spans import RESOURCES, SCOPES, TraceSpan, is_flat_span, spans_of
+from guard_core.recordings.trace_joining import joined
+from guard_core.recordings.trace_kinds import first, first_value
+from guard_core.recordings.trace_spans import (
+    LOGS,
+    RESOURCES,
+    SCOPES,
+    LoggedEvent,
+    TraceSpan,
+    is_flat_span,
+    logged_events,
+    spans_of,
+)
 from guard_core.sessions import ModelCall, Session
 
-MODEL_OPERATIONS = frozenset({"chat", "generate_content", "text_completion", "completion", "message"})
-PROMPT_KEYS = (
-    "gen_ai.usage.input_tokens",
-    "gen_ai.usage.prompt_tokens",
-    "llm.token_count.prompt",
-    "llm.usage.prompt_tokens",
-    "ai.usage.inputTokens",
-    "ai.usage.promptTokens",
-)
-CACHED_KEYS = (
-    "gen_ai.usage.cache_read.input_tokens",
-    "gen_ai.usage.cache_read_input_tokens",
-    "gen_ai.usage.details.cache_read_tokens",
-    "gen_ai.usage.cached_tokens",
-    "llm.token_count.prompt_details.cache_read",
-    "ai.usage.cachedInputTokens",
-)
-WRITTEN_KEYS = (
-    "gen_ai.usage.cache_creation.input_tokens",
-    "gen_ai.usage.cache_creation_input_tokens",
-    "gen_ai.usage.details.cache_write_tokens",
-    "llm.token_count.prompt_details.cache_write",
-)
-OUTPUT_KEYS: tuple[str, ...] = (
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-    "llm.token_count.completion",
-)
-OUTPUT_KEYS += ("llm.usage.completion_tokens",)
-MODEL_KEYS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "llm.request.model")
-CONVERSATION_KEYS = (
-    "gen_ai.conversation.id",
-    "session.id",
-    "gcp.vertex.agent.session_id",
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-)
-RESULT_KEYS: tuple[str, ...] = (
-    "gen_ai.tool.call.result",
-    "output.value",
-    "gcp.vertex.agent.tool_response",
-    "traceloop.entity.output",
-)
-RESULT_KEYS += ("ai.toolCall.result",)
-CALL_ID_KEYS = ("gen_ai.tool.call.id", "tool_call.id", "tool.call_id", "ai.toolCall.id")
-TOOL_NAME_KEYS = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name")
-MARKS = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "traceloop.")
 _POSITION = re.compile(r"(.+)_\d+")
 
 
@@ -104,7 +71,8 @@ class OtlpFormat:
         return any(isinstance(item, dict) and _is_trace(item) for item in head)
 
     def read(self, source: Source) -> Recording:
-        spans = _distinct(source, _all_spans(source))
+        logged: list[LoggedEvent] = []
+        spans = _with_logged(_distinct(source, _all_spans(source, logged)), logged)
         facts = FactCounter(self.name)
         traces = _Traces(source, spans)
         sessions = traces.sessions(facts)
@@ -117,28 +85,45 @@ FORMAT = OtlpFormat()
 
 
 def _is_trace(value: JSON) -> bool:
-    if any(key in value for key in (*RESOURCES[:2], *SCOPES[:2])):
+    if any(key in value for key in (*RESOURCES[:2], *SCOPES[:2], *LOGS)):
         return True
     if "batches" in value or "data" in value or "trace" in value:
         return next(spans_of(value), None) is not None
     if is_flat_span(value):
-        return any(key.startswith(MARKS) for span in spans_of(value) for key in span.attributes)
+        return any(key.startswith(trace_kinds.MARKS) for span in spans_of(value) for key in span.attributes)
     return "spanId" in value and "traceId" in value and "startTimeUnixNano" in value
 
 
-def _all_spans(source: Source) -> Iterator[TraceSpan]:
-    if source.shape is Shape.JSON:
-        value = source.json(allow_nan=True)
-        for item in fields.objects(value if isinstance(value, list) else [value]):
-            yield from spans_of(item)
+def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+    if source.shape is Shape.LINES:
+        yield from ((line.number, line.obj) for line in source.lines())
         return
-    for line in source.lines():
+    value = source.json(allow_nan=True)
+    yield from ((None, item) for item in fields.objects(value if isinstance(value, list) else [value]))
+
+
+def _all_spans(source: Source, logged: list[LoggedEvent]) -> Iterator[TraceSpan]:
+    """Every span of the file; `logged` takes the events that stand in log records of their own."""
+    for number, record in _records(source):
+        logged.extend(logged_events(record))
         found = 0
-        for span in spans_of(line.obj, line.number):
+        for span in spans_of(record, number):
             found += 1
             yield span
-        if not found:
-            source.notes.skip("line without spans")
+        if not found and not any(key in record for key in LOGS):
+            source.notes.skip("record without spans")
+
+
+def _with_logged(spans: list[TraceSpan], logged: list[LoggedEvent]) -> list[TraceSpan]:
+    """Spans with the events that were sent as log records."""
+    events: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = {}
+    for event in logged:
+        events.setdefault((event.trace, event.span), []).append((event.name, event.attributes))
+    if not events:
+        return spans
+    return [
+        msgspec.structs.replace(span, events=(*span.events, *events.get((span.trace, span.id), ()))) for span in spans
+    ]
 
 
 def _distinct(source: Source, spans: Iterable[TraceSpan]) -> list[TraceSpan]:
@@ -161,43 +146,82 @@ class _Traces:
     def __init__(self, source: Source, spans: list[TraceSpan]) -> None:
         self._source = source
         self._by_id = {(span.trace, span.id): span for span in spans if span.id}
-        self._tools = [span for span in spans if _is_tool(span)]
-        models = [span for span in spans if _is_model(span)]
+        self._tools = [span for span in spans if trace_kinds.is_tool(span)]
+        models = [span for span in spans if trace_kinds.is_model(span)]
         around = self._around(models)
-        self._calls = [span for span in models if (span.trace, span.id) not in around]
+        leaves = [span for span in models if (span.trace, span.id) not in around]
+        self._calls = _once(leaves)
         for span in spans:
-            if not _is_tool(span) and not _is_model(span):
-                source.notes.skip(f"{_kind(span)} span")
-        for _ in range(len(models) - len(self._calls)):
+            if not trace_kinds.is_tool(span) and not trace_kinds.is_model(span):
+                source.notes.skip(f"{trace_kinds.kind_of(span)} span")
+        for _ in range(len(models) - len(leaves)):
             source.notes.skip("model span around another")
+        for _ in range(len(leaves) - len(self._calls)):
+            source.notes.skip("second model span of one response")
         self._conversations: dict[str, str] = {}
         for span in spans:
-            if (own := _first(span.attributes, CONVERSATION_KEYS)) and span.trace not in self._conversations:
+            if (own := first(span.attributes, trace_kinds.CONVERSATION_KEYS)) and span.trace not in self._conversations:
                 self._conversations[span.trace] = own
-        self._exclusive = _exclusive_scopes(self._calls)
+        self._exclusive = trace_kinds.exclusive_scopes(self._calls)
 
     def sessions(self, facts: FactCounter) -> list[Session]:
-        self._count(facts)
-        groups: dict[str, tuple[list[TraceSpan], list[TraceSpan]]] = {}
-        for span in self._calls:
-            groups.setdefault(self._conversation(span), ([], []))[0].append(span)
-        for span in self._tools:
-            if (group := groups.get(self._conversation(span))) is not None:
-                group[1].append(span)
-        return [session for key, (calls, tools) in groups.items() for session in self._read(key, calls, tools)]
+        groups = self._groups()
+        self._check(groups)
+        self._count(facts, groups)
+        return [session for group in self._joined(groups) for session in self._read(group)]
 
-    def _count(self, facts: FactCounter) -> None:
+    def _groups(self) -> list[_Group]:
+        """The calls and tools of each conversation that has a name, and of each trace without one."""
+        groups: dict[str, _Group] = {}
         for span in self._calls:
-            prompt = self._usage(span)["prompt_tokens"]
-            if prompt is not None:
-                facts.call(prompt)
-            if not self._tools:
-                for part in answer_of(span).parts:
-                    if isinstance(part, ToolCallPart):
-                        facts.tool_call(part.id)
+            named = self._named(span)
+            group = groups.setdefault(named or span.trace, _Group(named or span.trace, bool(named)))
+            group.contents.append(_Content(span, self._outer(span)))
         for span in self._tools:
-            call_id = _first(span.attributes, CALL_ID_KEYS)
-            result = _first_value(span.attributes, RESULT_KEYS)
+            if (known := groups.get(self._named(span) or span.trace)) is not None:
+                known.tools.append(span)
+        return list(groups.values())
+
+    def _joined(self, groups: list[_Group]) -> list[_Group]:
+        """Groups in the order of their times, traces that are one conversation as one."""
+        loose = {group.key: group for group in groups if not group.named}
+        told = [group for group in loose.values() if group.has_content]
+        sets = joined((group.key, self._requests(group.contents)) for group in told)
+        silent: dict[str, list[str]] = {}
+        for group in loose.values():
+            if not group.has_content:
+                silent.setdefault(group.service, []).append(group.key)
+        for keys in (*sets, *silent.values()):
+            for key in keys[1:]:
+                loose[keys[0]].take(loose.pop(key))
+        kept = {group.key for group in loose.values()}
+        return [group for group in groups if group.named or group.key in kept]
+
+    def _check(self, groups: list[_Group]) -> None:
+        """What cannot be read of a span is a damaged place: an attribute's JSON that was cut, a count that is none."""
+        for group in groups:
+            for content in group.contents:
+                for span in content.spans:
+                    reasons = [f"the JSON in {key} is cut or damaged" for key in span.damaged]
+                    if span is content.span and (reason := trace_kinds.uncountable(span)):
+                        reasons.append(reason)
+                    for reason in reasons:
+                        with self._source.tolerate(span.line):
+                            raise DamagedRecording(f"span {span.id[:32]}: {reason}")
+
+    def _count(self, facts: FactCounter, groups: list[_Group]) -> None:
+        for group in groups:
+            for content in group.contents:
+                prompt = self._usage(content.span)["prompt_tokens"]
+                if prompt is not None:
+                    facts.call(prompt)
+                if not self._tools:
+                    for part in content.answer.parts:
+                        if isinstance(part, ToolCallPart):
+                            facts.tool_call(part.id)
+        for span in self._tools:
+            call_id = first(span.attributes, trace_kinds.CALL_ID_KEYS)
+            result = first_value(span.attributes, trace_kinds.RESULT_KEYS)
             facts.tool_call(call_id)
             facts.tool_result(call_id, len(result) if isinstance(result, str) else 0)
 
@@ -211,29 +235,33 @@ class _Traces:
                 parent = self._by_id.get((parent.trace, parent.parent))
         return found
 
-    def _conversation(self, span: TraceSpan) -> str:
-        return _first(span.attributes, CONVERSATION_KEYS) or self._conversations.get(span.trace) or span.trace
+    def _named(self, span: TraceSpan) -> str:
+        """The conversation that a span or its trace names."""
+        return first(span.attributes, trace_kinds.CONVERSATION_KEYS) or self._conversations.get(span.trace, "")
 
     def _usage(self, span: TraceSpan) -> dict[str, int | None]:
-        return _usage(span, exclusive=_scope(span) in self._exclusive)
+        return trace_kinds.usage_of(span, exclusive=trace_kinds.scope_of(span) in self._exclusive)
 
-    def _read(self, key: str, calls: list[TraceSpan], tools: list[TraceSpan]) -> Iterator[Session]:
-        contents = [_Content(span, self._outer(span)) for span in calls]
-        about = {"source_id": key, "title": calls[0].service or calls[0].name}
-        if not any(content.messages or content.answer.parts for content in contents):
-            yield self._without_content(calls, tools, about)
+    def _read(self, group: _Group) -> Iterator[Session]:
+        calls = [content.span for content in group.contents]
+        about = {"source_id": group.key, "title": calls[0].service or calls[0].name}
+        dropped = sum(span.dropped for content in group.contents for span in content.spans)
+        notes = [f"The recorder dropped {dropped} attributes of the spans, the oldest first."] if dropped else []
+        if group.traces > 1:
+            notes.append(f"{group.traces} traces were put together as one conversation, which none of them names.")
+        if not group.has_content:
+            yield self._without_content(calls, group.tools, {**about, "notes": tuple(notes)})
             return
-        requests = self._requests(contents)
-        for number, thread in enumerate(threads_of(requests)):
+        for number, thread in enumerate(threads_of(self._requests(group.contents))):
             if number == 0:
-                _add_last_results(thread, tools)
+                _add_last_results(thread, group.tools)
             title = about["title"] if number == 0 else f"{about['title']} · context {number + 1}"
-            yield thread.session("otel", self._source.limits, **{**about, "title": title})
+            yield thread.session("otel", self._source.limits, **{**about, "title": title, "notes": tuple(notes)})
 
     def _outer(self, span: TraceSpan) -> TraceSpan | None:
         """The model span around a leaf one: some instrumentations keep the messages there."""
         parent = self._by_id.get((span.trace, span.parent))
-        return parent if parent is not None and _is_model(parent) else None
+        return parent if parent is not None and trace_kinds.is_model(parent) else None
 
     def _requests(self, contents: list[_Content]) -> list[Request]:
         requests: list[Request] = []
@@ -250,7 +278,7 @@ class _Traces:
                     lost=max(0, content.lost - heads) if content.messages else UNKNOWN,
                     system=content.system or system,
                     tools=content.tools,
-                    agent=_first(content.span.attributes, ("gen_ai.agent.name", "agent.name")),
+                    agent=first(content.span.attributes, ("gen_ai.agent.name", "agent.name")),
                 )
             )
         return requests
@@ -260,7 +288,7 @@ class _Traces:
             at=at,
             response=response,
             **self._usage(span),
-            model=_first(span.attributes, MODEL_KEYS),
+            model=first(span.attributes, trace_kinds.MODEL_KEYS),
             timestamp=span.start,
             line=span.line,
             source_id=span.id,
@@ -269,21 +297,24 @@ class _Traces:
     def _without_content(self, calls: list[TraceSpan], tools: list[TraceSpan], about: dict[str, Any]) -> Session:
         builder = SessionBuilder("otel", self._source)
         for span in sorted((*calls, *tools), key=lambda span: span.start or 0.0):
-            if _is_tool(span):
-                builder.event(Role.USER, (_tool_result(span),), timestamp=span.start, line=span.line, source_id=span.id)
+            if trace_kinds.is_tool(span):
+                builder.event(
+                    Role.USER, (trace_kinds.tool_result(span),), timestamp=span.start, line=span.line, source_id=span.id
+                )
             else:
                 at = len(builder.events)
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)
                 builder.calls.append(self._call(span, at, index))
         builder.notes.append("The spans hold no message content: only the tokens of each call are known.")
-        return builder.session(agent=_first(calls[0].attributes, ("gen_ai.agent.name",)), **about)
+        return builder.session(agent=first(calls[0].attributes, ("gen_ai.agent.name",)), **about)
 
 
 class _Content:
-    """What one model span tells of its request and its answer."""
+    """What one model span tells of its request and its answer; `outer` is the model span around it."""
 
     def __init__(self, span: TraceSpan, outer: TraceSpan | None) -> None:
         self.span = span
+        self.spans = [span] if outer is None else [span, outer]
         found = read_content(span)
         if not found.messages and outer is not None:
             found = read_content(outer)
@@ -293,81 +324,43 @@ class _Content:
         self.answer = answer if answer.parts or outer is None else answer_of(outer)
 
 
-# -- spans and their numbers
+@dataclass
+class _Group:
+    """Calls and tools of one conversation, or of one trace; `named`: do the spans name the conversation?"""
+
+    key: str
+    named: bool
+    contents: list[_Content] = field(default_factory=list)
+    tools: list[TraceSpan] = field(default_factory=list)
+    traces: int = 1
+
+    @property
+    def has_content(self) -> bool:
+        return any(content.messages or content.answer.parts for content in self.contents)
+
+    @property
+    def service(self) -> str:
+        return self.contents[0].span.service
+
+    def take(self, other: _Group) -> None:
+        """A later trace that goes on with this one."""
+        self.contents += other.contents
+        self.tools += other.tools
+        self.traces += 1
 
 
-def _kind(span: TraceSpan) -> str:
-    kind = span.attributes.get("openinference.span.kind") or span.attributes.get("gen_ai.operation.name")
-    return str(kind or span.attributes.get("traceloop.span.kind") or "other")[:40]
-
-
-def _is_model(span: TraceSpan) -> bool:
-    attributes = span.attributes
-    kind = attributes.get("openinference.span.kind")
-    if kind is not None:
-        return str(kind).upper() == "LLM"
-    if "ai.operationId" in attributes:
-        return str(attributes["ai.operationId"]).endswith((".doGenerate", ".doStream"))
-    operation = attributes.get("gen_ai.operation.name")
-    if operation is not None:
-        return str(operation) in MODEL_OPERATIONS
-    if "llm.request.type" in attributes:
-        return str(attributes["llm.request.type"]) in {"chat", "completion"}
-    if "traceloop.span.kind" in attributes:
-        return False
-    return any(key in attributes for key in PROMPT_KEYS) or "gcp.vertex.agent.llm_request" in attributes
-
-
-def _is_tool(span: TraceSpan) -> bool:
-    if "(merged" in span.name:
-        return False
-    attributes = span.attributes
-    if attributes.get("ai.operationId") == "ai.toolCall":
-        return True
-    kinds = (attributes.get("openinference.span.kind"), attributes.get("traceloop.span.kind"))
-    return attributes.get("gen_ai.operation.name") == "execute_tool" or "TOOL" in {str(kind).upper() for kind in kinds}
-
-
-def _tool_result(span: TraceSpan) -> ToolResultPart:
-    result = _first_value(span.attributes, RESULT_KEYS)
-    name = _first(span.attributes, TOOL_NAME_KEYS) or span.name
-    return ToolResultPart(name, result, _first(span.attributes, CALL_ID_KEYS))
-
-
-def _first_value(attributes: dict[str, Any], keys: Iterable[str]) -> Any:
-    return next((attributes[key] for key in keys if attributes.get(key) not in (None, "")), None)
-
-
-def _first(attributes: dict[str, Any], keys: Iterable[str]) -> str:
-    found = _first_value(attributes, keys)
-    return found if isinstance(found, str) else ""
-
-
-def _scope(span: TraceSpan) -> tuple[str, str]:
-    provider = span.attributes.get("gen_ai.provider.name") or span.attributes.get("gen_ai.system")
-    return span.scope, str(provider or span.attributes.get("llm.provider") or "")
-
-
-def _exclusive_scopes(calls: list[TraceSpan]) -> set[tuple[str, str]]:
-    """The instrumentations that report cached tokens beside the input tokens instead of within them."""
-    found = set()
+def _once(calls: list[TraceSpan]) -> list[TraceSpan]:
+    """Calls without those that a second instrumentation tells of the same response: the one that tells more stays."""
+    by_response: dict[str, list[TraceSpan]] = {}
     for span in calls:
-        prompt = fields.first_tokens(span.attributes, *PROMPT_KEYS)
-        cached = fields.first_tokens(span.attributes, *CACHED_KEYS) or 0
-        written = fields.first_tokens(span.attributes, *WRITTEN_KEYS) or 0
-        if prompt is not None and cached + written > prompt:
-            found.add(_scope(span))
-    return found
-
-
-def _usage(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:
-    prompt = fields.first_tokens(span.attributes, *PROMPT_KEYS)
-    cached = fields.first_tokens(span.attributes, *CACHED_KEYS)
-    written = fields.first_tokens(span.attributes, *WRITTEN_KEYS)
-    if prompt is not None and exclusive:
-        prompt += (cached or 0) + (written or 0)
-    output = fields.first_tokens(span.attributes, *OUTPUT_KEYS)
-    return {"prompt_tokens": prompt, "cached_tokens": cached, "cache_write_tokens": written, "output_tokens": output}
+        if response := trace_kinds.response_id(span):
+            by_response.setdefault(response, []).append(span)
+    dropped: set[int] = set()
+    for spans in by_response.values():
+        best = max(spans, key=lambda span: sum(len(str(value)) for value in span.attributes.values()))
+        made = (best.scope, best.name)
+        dropped.update(id(span) for span in spans if (span.scope, span.name) != made)
+    return [span for span in calls if id(span) not in dropped]
 
 
 def _without_positions(events: Iterable[Event]) -> list[Event]:
@@ -395,7 +388,7 @@ def _add_last_results(thread: Thread, tools: list[TraceSpan]) -> None:
     asked = thread.events[-1].parts if thread.events else ()
     names = [part.name for part in asked if isinstance(part, ToolCallPart)]
     for span in tools:
-        result = _tool_result(span)
+        result = trace_kinds.tool_result(span)
         if last.timestamp is not None and (span.start or 0.0) > last.timestamp and result.name in names:
             names.remove(result.name)
             part = msgspec.structs.replace(result, call_id="")

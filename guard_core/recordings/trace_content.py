@@ -42,15 +42,25 @@ def read_content(span: TraceSpan) -> Found:
     return Found([])
 
 
+def _json(span: TraceSpan, attributes: dict[str, Any], key: str) -> Any:
+    """The JSON inside an attribute; where it is cut or otherwise none, the span says so."""
+    given = attributes.get(key)
+    found = fields.decoded(given)
+    if isinstance(found, str) and found.strip() and key not in span.damaged:
+        span.damaged.append(key)
+    return found
+
+
 # -- OpenTelemetry's GenAI conventions
 
 
 def _gen_ai(span: TraceSpan) -> Found:
     details = _details(span)
-    messages = [_gen_ai_event(item) for item in fields.objects(fields.decoded(details.get("gen_ai.input.messages")))]
+    messages = [_gen_ai_event(item) for item in fields.objects(_json(span, details, "gen_ai.input.messages"))]
     system = fields.decoded(details.get("gen_ai.system_instructions"))
     parts = tuple(part for item in fields.objects(system) if (part := _gen_ai_part(item)) is not None)
-    tools = chat.tool_definitions(fields.decoded(details.get("gen_ai.tool.definitions")))
+    parts = (TextPart(system),) if isinstance(system, str) and system else parts
+    tools = chat.tool_definitions(_json(span, details, "gen_ai.tool.definitions"))
     return Found([event for event in messages if event is not None], 0, parts or None, tools)
 
 
@@ -120,7 +130,26 @@ def _open_inference(span: TraceSpan) -> Found:
             return Found(
                 events, 0, None, tools or chat.tool_definitions(fields.mapping({"_": whole}, "_").get("tools"))
             )
-    return Found([event for event in messages if event is not None], lost, None, tools)
+    return Found(_one_response_each([event for event in messages if event is not None]), lost, None, tools)
+
+
+def _open_inference_answers(span: TraceSpan) -> list[Event | None]:
+    """The output messages: several choices, or the items of one response, which follow each other."""
+    numbered = _numbered(span.attributes, "llm.output_messages").values()
+    events = [event for item in numbered if (event := _open_inference_event(item)) is not None]
+    parameters = fields.decoded(span.attributes.get("llm.invocation_parameters"))
+    return [*events] if (fields.tokens(parameters, "n") or 1) > 1 else [*_one_response_each(events)]
+
+
+def _one_response_each(events: list[Event]) -> list[Event]:
+    """Events with those of the model that follow each other, the items of one response, as one."""
+    found: list[Event] = []
+    for event in events:
+        if found and event.role is Role.MODEL and found[-1].role is Role.MODEL:
+            found[-1] = msgspec.structs.replace(found[-1], parts=(*found[-1].parts, *event.parts))
+        else:
+            found.append(event)
+    return found
 
 
 def _open_inference_event(item: dict[str, Any]) -> Event | None:
@@ -226,7 +255,7 @@ def _event_body(attributes: dict[str, Any]) -> JSON:
 
 
 def _adk_request(span: TraceSpan) -> Found:
-    request = fields.decoded(span.attributes.get("gcp.vertex.agent.llm_request"))
+    request = _json(span, span.attributes, "gcp.vertex.agent.llm_request")
     if not isinstance(request, dict):
         return Found([])
     config = fields.mapping(request, "config")
@@ -263,7 +292,7 @@ def _google_part(item: JSON) -> Part:
 
 
 def _vercel(span: TraceSpan) -> Found:
-    listed = fields.decoded(span.attributes.get("ai.prompt.messages"))
+    listed = _json(span, span.attributes, "ai.prompt.messages")
     messages = [_vercel_event(item) for item in fields.objects(listed)]
     tools = span.attributes.get("ai.prompt.tools")
     schemas = [fields.decoded(item) for item in tools] if isinstance(tools, list) else None
@@ -301,13 +330,13 @@ def _vercel_answer(attributes: dict[str, Any]) -> list[Event | None]:
 def answer_of(span: TraceSpan) -> Event:
     """The answer as an event; without parts where it is not recorded."""
     details = _details(span)
-    listed = [_gen_ai_event(item) for item in _final(fields.decoded(details.get("gen_ai.output.messages")))]
+    listed = [_gen_ai_event(item) for item in _final(_json(span, details, "gen_ai.output.messages"))]
     if not listed:
-        listed = [_open_inference_event(item) for item in _numbered(span.attributes, "llm.output_messages").values()]
+        listed = _open_inference_answers(span)
     if not listed:
         listed = [_open_llmetry_event(item) for item in _numbered(span.attributes, "gen_ai.completion").values()]
     if not listed:
-        response = fields.decoded(span.attributes.get("gcp.vertex.agent.llm_response"))
+        response = _json(span, span.attributes, "gcp.vertex.agent.llm_response")
         if isinstance(response, dict) and fields.mapping(response, "content"):
             listed = [_google_event(response["content"])]
     if not listed:

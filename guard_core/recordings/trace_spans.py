@@ -16,6 +16,7 @@ _SNAKE |= {"bool_value": "boolValue", "bytes_value": "bytesValue", "array_value"
 _SNAKE |= {"kvlist_value": "kvlistValue"}
 RESOURCES = ("resourceSpans", "resource_spans", "batches")
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
+LOGS = ("resourceLogs", "resource_logs")
 
 
 class TraceSpan(msgspec.Struct, frozen=True):
@@ -32,6 +33,29 @@ class TraceSpan(msgspec.Struct, frozen=True):
     scope: str = ""
     service: str = ""
     line: int | None = None
+    damaged: list[str] = msgspec.field(default_factory=list)  # attributes whose inner JSON could not be read
+
+
+class LoggedEvent(msgspec.Struct, frozen=True):
+    """An event of a span that newer SDKs send as a log record of its own."""
+
+    trace: str
+    span: str
+    name: str
+    attributes: dict[str, Any]
+
+
+def logged_events(value: JSON) -> Iterator[LoggedEvent]:
+    """The events of spans among the log records of one export (`resourceLogs`)."""
+    resources = (resource for key in LOGS for resource in fields.objects(value.get(key)))
+    for resource in resources:
+        for scope in fields.objects(resource.get("scopeLogs", resource.get("scope_logs"))):
+            for record in fields.objects(scope.get("logRecords", scope.get("log_records"))):
+                found = attributes(record.get("attributes"))
+                name = record.get("eventName", record.get("event_name", found.get("event.name")))
+                found["event.body"] = _any_value(record.get("body"))
+                trace, span = record.get("traceId", record.get("trace_id")), record.get("spanId", record.get("span_id"))
+                yield LoggedEvent(_name(trace), _name(span), str(name or ""), found)
 
 
 def spans_of(value: JSON, line: int | None = None) -> Iterator[TraceSpan]:

@@ -336,6 +336,107 @@ def test_other_objects_are_not_taken():
     assert not recognises(FORMAT, lines({"type": "session.start", "data": {}}))
 
 
+def test_traces_that_go_on_with_each_other_are_one_conversation():
+    last = chat(
+        4, [FIRST, LOOK, FOUND, said("assistant", text("Done")), said("user", text("Thanks"))], LOOK, trace="t3"
+    )
+    again = (
+        chat(11, [FIRST], LOOK, trace="t4"),
+        chat(12, [FIRST, LOOK, FOUND], said("assistant", text("Done")), trace="t5"),
+    )
+    one, two = read_as(
+        FORMAT,
+        export(
+            chat(1, [FIRST], LOOK),
+            chat(3, [FIRST, LOOK, FOUND], said("assistant", text("Done")), trace="t2"),
+            last,
+            *again,
+        ),
+    ).sessions
+    assert [len(session.calls) for session in (one, two)] == [3, 2]
+    assert one.notes == ("3 traces were put together as one conversation, which none of them names.",)
+
+
+def test_a_trace_that_repeats_an_unanswered_request_goes_on():
+    failed = chat(1, [FIRST], None, trace="t0")
+    session = read_as(FORMAT, export(failed, chat(2, [FIRST], LOOK))).sessions[0]
+    assert [call.response for call in session.calls] == [None, 1]
+
+
+def test_traces_without_content_of_one_service_are_one_session():
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    spans = [span("chat", start, trace=f"t{start}", attributes=usage) for start in (1, 2, 3)]
+    sessions = read_as(FORMAT, export(*spans)).sessions
+    assert [len(session.calls) for session in sessions] == [3]
+
+
+def test_two_spans_of_one_response_are_one_call():
+    sdk = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 100, "gen_ai.response.id": "r1"}
+    recording = read_as(
+        FORMAT,
+        export(span("sdk", 1, trace="t2", attributes=sdk), chat(2, [FIRST], LOOK, more={"gen_ai.response.id": "r1"})),
+    )
+    assert recording.facts.model_calls == 1
+    assert texts(recording.sessions[0]) == ["List", "Look"]
+    assert recording.notes.skipped == {"second model span of one response": 1}
+
+
+def test_messages_may_be_log_records_of_their_own():
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    call = span("chat", 1, attributes=usage)
+
+    def record(name: str, **body: str) -> dict[str, Any]:
+        values = [{"key": key, "value": {"stringValue": item}} for key, item in body.items()]
+        own = {"traceId": "t1", "spanId": "t1-1", "eventName": name}
+        return {**own, "body": {"kvlistValue": {"values": values}}}
+
+    records = [record("gen_ai.user.message", content="List"), record("gen_ai.choice", message='{"content": "Look"}')]
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    recording = read_as(FORMAT, lines(logs, export(call)))
+    assert texts(recording.sessions[0]) == ["List", "Look"]
+    assert recording.notes.skipped == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"gen_ai.input.messages": '[{"role": "us'}, "the JSON in gen_ai.input.messages is cut or damaged"),
+        ({"gen_ai.output.messages": "[{"}, "the JSON in gen_ai.output.messages is cut or damaged"),
+        (
+            {"gen_ai.usage.input_tokens": "9" * 21},
+            f"gen_ai.usage.input_tokens is '{'9' * 21}', which is no count of tokens",
+        ),
+    ],
+)
+def test_an_attribute_that_cannot_be_read_is_told(more, reason):
+    content = lines(export(*TALK), export(chat(9, [FIRST], LOOK, more=more)))
+    notes = read_as(FORMAT, content).notes
+    assert [(problem.message, problem.line) for problem in notes.problems] == [(f"span t1-9: {reason}", 2)]
+    with pytest.raises(DamagedRecording, match="line 2"):
+        read_as(FORMAT, content, strict=True)
+
+
+def test_dropped_attributes_are_told():
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK, droppedAttributesCount=12))).sessions[0]
+    assert session.notes == ("The recorder dropped 12 attributes of the spans, the oldest first.",)
+
+
+def test_the_messages_of_one_response_are_one_answer():
+    def message(place: str, number: int, role: str, **rest: Any) -> dict[str, Any]:
+        given = {"role": role, **rest}
+        return {f"llm.{place}_messages.{number}.message.{key}": item for key, item in given.items()}
+
+    call = {"tool_calls.0.tool_call.id": "c1", "tool_calls.0.tool_call.function.name": "ls"}
+    made = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
+    user, look, ask = message("input", 0, "user", content="List"), {"content": "Look"}, call
+    first = {**made, **user, **message("output", 0, "assistant", **look), **message("output", 1, "assistant", **ask)}
+    found = message("input", 3, "tool", content="a.txt", tool_call_id="c1")
+    sent = {**user, **message("input", 1, "assistant", **look), **message("input", 2, "assistant", **ask), **found}
+    recording = read_as(FORMAT, export(span("a", 1, attributes=first), span("b", 2, attributes={**made, **sent})))
+    assert [len(event.parts) for event in recording.sessions[0].events] == [1, 2, 1]
+    assert recording.facts.tool_calls == 1
+
+
 def test_wrong_types_anywhere_are_survived():
     check_hostile(FORMAT, (lines(bad) for bad in spoiled(export(TALK[0], inference(2, 0, ["user"])))))
     for bad in spoiled([FIRST, LOOK, FOUND]):
