@@ -4,20 +4,20 @@ Definition: https://github.com/OpenHands/software-agent-sdk (`openhands/sdk/even
 for the older events.
 SDK events are told apart by `kind`. ActionEvents with one `llm_response_id` are one answer with several calls, its
 thought in the first. `SystemPromptEvent` holds the system prompt and the tools. `Condensation` declares a compaction:
-`forgotten_event_ids` leave the request (those of earlier condensations, too), `summary` stands at `summary_offset`.
+`forgotten_event_ids` leave the request, `summary` stands at `summary_offset` (see `openhands_view`).
 Older events have `action` or `observation` at the top and appear flat or as pairs `[action, observation]`; their
-condensation is an action of that name, with ids or a range of ids.
-Usage is cumulative. In SDK logs the metrics of usage id `default` (or `agent`) grow with every call: a difference that
-`per_turn_token` confirms is that call's own prompt count (cached tokens included); one that it does not confirm folds
-several calls and is left out. Older events carry the response itself in `tool_call_metadata.model_response`, else
-`llm_metrics`, of which differences are taken likewise. Facts count rows or history entries as messages, tool calls and
-results by id, result text at the top level of an observation, and calls of older events only (in SDK logs usage is a
-state of the conversation, not of a call).
+condensation is an action of that name, with ids or a range of ids. What a user ran is a user's message, and so is what
+came of it.
+Usage is cumulative (see `openhands_usage`). In SDK logs the metrics of usage id `default` (or `agent`) grow with every
+call, those of `condenser` with every summary; older events carry the response itself in
+`tool_call_metadata.model_response`, else `llm_metrics`; evaluation rows list `token_usages` by response. Facts count
+rows or history entries as messages, tool calls and results by id, result text at the top level of an observation, and
+calls of older events and rows only (in SDK logs usage is a state of the conversation, not of a call).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -28,30 +28,20 @@ from guard_core.recordings import chat, fields
 from guard_core.recordings.base import Facts, Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.openhands_rows import SDK_KINDS, Row, array_of, conversations, is_event, is_row
+from guard_core.recordings.openhands_usage import Usage
+from guard_core.recordings.openhands_view import Sent
 from guard_core.recordings.source import Shape, Source
-from guard_core.sessions import Evidence, RecordedCompaction, Session
-from guard_core.views import Inserted, Segment, Span, View
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Span, View
 
-SDK_KINDS = frozenset(
-    {
-        "ActionEvent",
-        "ObservationEvent",
-        "MessageEvent",
-        "SystemPromptEvent",
-        "AgentErrorEvent",
-        "ConversationStateUpdateEvent",
-        "Condensation",
-        "CondensationRequest",
-        "UserRejectObservation",
-        "PauseEvent",
-        "ConversationErrorEvent",
-        "TokenEvent",
-    }
-)
-SOURCES = frozenset({"user", "agent", "environment"})
 CONDENSATIONS = frozenset({"condensation", "condense"})
-NOT_SENT = frozenset({"change_agent_state", "null", "agent_state_changed", "recall", "condense", "condensation"})
-AGENT_USAGE = ("default", "agent")  # usage ids of the agent's own model; others are condensers and titles
+# `filter_out` of the agent's controller: not in the request, nor counted in it by a summary's offset.
+NOT_IN_VIEW = frozenset({"change_agent_state", "null", "agent_state_changed"})
+# What the older software says to itself; what it recalls is sent in words that are not in the file.
+OWN = frozenset({"recall", "condensation_request", "loop_recovery", "loop_detection", "pause", "resume", "stop"})
+AGENT_USAGE = frozenset({"default", "agent"})  # usage ids of the agent's own model; others write titles and the like
+CONDENSER_USAGE = "condenser"
 
 
 class OpenHandsFormat:
@@ -61,12 +51,12 @@ class OpenHandsFormat:
     def matches(self, source: Source) -> bool:
         if source.shape is Shape.JSON:
             value = source.json()
-            return any(_is_event(item) for item in _array(value)[:50]) or (isinstance(value, dict) and _is_row(value))
-        return any(_is_event(line.obj) or _is_row(line.obj) for line in source.head_lines())
+            return any(is_event(item) for item in array_of(value)[:50]) or (isinstance(value, dict) and is_row(value))
+        return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())
 
     def read(self, source: Source) -> Recording:
         facts = _Facts(self.name)
-        sessions = [session for row in _conversations(source) for session in _read(source, row, facts)]
+        sessions = [session for row in conversations(source) for session in _read(source, row, facts)]
         if not sessions:
             raise DamagedRecording("this OpenHands file has no events that can be read")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
@@ -91,67 +81,7 @@ class _Facts(FactCounter):
         return msgspec.structs.replace(found, largest_tool_result_chars=longest)
 
 
-class _Row:
-    """One conversation: its events with the lines they stand on, and what the evaluation tells about it."""
-
-    def __init__(self, events: Iterable[tuple[JSON, int | None]], about: JSON) -> None:
-        self.events = events
-        self.about = about
-
-
-def _array(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        value = value.get("trajectory", value.get("events"))
-    return value if isinstance(value, list) else []
-
-
-def _is_event(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    if fields.text(value, "kind") in SDK_KINDS:
-        return True
-    return fields.text(value, "source") in SOURCES and ("action" in value or "observation" in value) and "id" in value
-
-
-def _is_row(value: JSON) -> bool:
-    history = value.get("history")
-    if not isinstance(history, list):
-        return False
-    entries = list(_flat(history[:4]))
-    return bool(entries) and all("action" in item or "observation" in item or _is_event(item) for item in entries)
-
-
-def _flat(history: list[Any]) -> Iterator[JSON]:
-    """The entries of a history: flat events, or pairs of action and observation."""
-    for item in history:
-        if isinstance(item, dict):
-            yield item
-        elif isinstance(item, list):
-            yield from fields.objects(item)
-
-
-def _conversations(source: Source) -> Iterator[_Row]:
-    if source.shape is Shape.JSON:
-        value = source.json()
-        if isinstance(value, dict) and _is_row(value):
-            yield _Row(((item, 1) for item in _flat(value["history"])), value)
-        elif isinstance(value, dict) and _is_event(value):
-            yield _Row([(value, 1)], {})
-        else:
-            yield _Row(((item, None) for item in fields.objects(_array(value))), {})
-        return
-    if any(_is_row(line.obj) for line in source.head_lines()):
-        for line in source.lines():
-            if _is_row(line.obj):
-                number = line.number
-                yield _Row([(item, number) for item in _flat(line.obj["history"])], line.obj)
-            else:
-                source.notes.skip("row without a history")
-        return
-    yield _Row(((line.obj, line.number) for line in source.lines()), {})
-
-
-def _read(source: Source, row: _Row, facts: _Facts) -> Iterator[Session]:
+def _read(source: Source, row: Row, facts: _Facts) -> Iterator[Session]:
     reader = _Reader(source, facts)
     for item, line in row.events:
         facts.message()
@@ -173,8 +103,9 @@ class _Reader:
         self._model = ""
         self._places: dict[str, int] = {}  # event id -> index in the log
         self._responses: dict[str, int] = {}  # response id -> index in the log
-        self._forgotten: set[str] = set()
-        self._usage = _Cumulative()
+        self._by_user: set[str] = set()  # ids of what the user ran
+        self._sent = Sent()
+        self._usage = Usage()
 
     def take(self, item: JSON, line: int | None) -> None:
         kind = fields.text(item, "kind")
@@ -186,6 +117,8 @@ class _Reader:
     def session(self, about: JSON) -> Session:
         instance = fields.text(about, "instance_id") or fields.text(fields.mapping(about, "issue"), "title")
         metadata = fields.mapping(fields.mapping(about, "metadata"), "llm_config")
+        self._usage.note(fields.mapping(about, "metrics"))
+        self._complete(counted=bool(about))
         if self._builder.calls and not any(call.prompt_tokens is not None for call in self._builder.calls):
             self._builder.notes.append("OpenHands recorded no usage per call in this file.")
         return self._builder.session(
@@ -195,13 +128,21 @@ class _Reader:
             model=self._model or fields.text(metadata, "model"),
             title=instance,
             source_id=fields.text(about, "instance_id"),
+            window=self._usage.window,
         )
+
+    def _complete(self, *, counted: bool) -> None:
+        for index, call in enumerate(self._builder.calls):
+            self._builder.calls[index] = found = self._usage.completed(call)
+            if counted and found is not call and found.prompt_tokens is not None:
+                self._facts.call(found.prompt_tokens)
 
     # -- SDK events
 
     def _take_sdk(self, kind: str, item: JSON, line: int | None) -> None:
         match kind:
             case "SystemPromptEvent":
+                self._sent.add(_id(item))
                 self._system = fields.content_parts(item.get("system_prompt"))
                 self._tools = item.get("tools")
                 dynamic = fields.content_parts(item.get("dynamic_context"))
@@ -243,16 +184,16 @@ class _Reader:
 
     def _add_call(self, item: JSON, index: int, part: ToolCallPart) -> None:
         event = self._builder.events[index]
-        self._builder.events[index] = Event(
-            event.role, (*event.parts, part), event.source_id, event.line, event.timestamp, event.author
-        )
-        self._places[_id(item)] = index
+        self._builder.events[index] = msgspec.structs.replace(event, parts=(*event.parts, part))
+        self._place(item, index)
 
     def _sdk_result(self, kind: str, item: JSON, line: int | None) -> None:
         observation = fields.mapping(item, "observation")
         found = (
             fields.plain_text(observation.get("content"))
             or fields.plain_text(observation.get("output"))
+            or fields.text(observation, "error")
+            or fields.text(observation, "message")
             or fields.text(item, "error")
             or fields.text(item, "rejection_reason")
         )
@@ -262,6 +203,8 @@ class _Reader:
         media = tuple(
             part for part in fields.content_parts(observation.get("content")) if not isinstance(part, TextPart)
         )
+        if screen := fields.text(observation, "screenshot_data"):
+            media = (*media, fields.media("image/png", screen))
         result = ToolResultPart(fields.text(item, "tool_name"), found, call_id, failed)
         self._append(item, Role.USER, (result, *media), line)
 
@@ -271,12 +214,19 @@ class _Reader:
         by_usage = fields.mapping(value, "usage_to_metrics") or fields.mapping(
             fields.mapping(value, "stats"), "usage_to_metrics"
         )
-        for usage_id in AGENT_USAGE:
-            metrics = fields.mapping(by_usage, usage_id)
-            if metrics:
-                self._model = fields.text(metrics, "model_name") or self._model
-                self._usage.update(fields.mapping(metrics, "accumulated_token_usage"))
-                return
+        for usage_id, metrics in by_usage.items():
+            if isinstance(metrics, dict):
+                self._metrics(usage_id, metrics)
+
+    def _metrics(self, usage_id: str, metrics: JSON) -> None:
+        totals = fields.mapping(metrics, "accumulated_token_usage")
+        if usage_id in AGENT_USAGE:
+            self._usage.note(metrics)
+            self._model = fields.text(metrics, "model_name") or self._model
+            if unanswered := self._usage.agent.update(totals):
+                self._builder.side_calls.append(ModelCall(at=len(self._builder.events), **unanswered))
+        elif usage_id == CONDENSER_USAGE:
+            self._usage.condenser.update(totals)
 
     # -- older events
 
@@ -284,8 +234,11 @@ class _Reader:
         action, observation = fields.text(item, "action"), fields.text(item, "observation")
         if action in CONDENSATIONS:
             self._condense_older(item, line)
-        elif action in NOT_SENT or observation in NOT_SENT:
+        elif action in NOT_IN_VIEW or observation in NOT_IN_VIEW | CONDENSATIONS:
             self._source.notes.skip(f"{action or observation} event")
+        elif action in OWN or observation in OWN:
+            self._source.notes.skip(f"{action or observation} event")
+            self._sent.add(_id(item))
         elif observation:
             self._older_result(item, line)
         elif action == "system":
@@ -296,18 +249,17 @@ class _Reader:
             self._source.notes.skip("entry without action or observation")
 
     def _older_system(self, item: JSON) -> None:
+        self._sent.add(_id(item))
         arguments = fields.mapping(item, "args") or item
         self._system = fields.content_parts(arguments.get("content"))
         self._tools = arguments.get("tools")
 
     def _older_action(self, item: JSON, action: str, line: int | None) -> None:
         arguments = fields.mapping(item, "args") or item
-        by_user = fields.text(item, "source") == "user" or (
-            not fields.text(item, "source") and not self._builder.events
-        )
-        if action == "message" and by_user:
-            parts = fields.content_parts(arguments.get("content"))
-            self._append(item, Role.USER, parts, line, meta=False)
+        opens = action == "message" and not self._builder.events
+        speaker = fields.text(item, "source") or ("user" if opens else "agent")
+        if speaker != "agent":
+            self._older_user(item, action, arguments, line, automatic=speaker != "user")
             return
         metadata = fields.mapping(item, "tool_call_metadata")
         response = fields.mapping(metadata, "model_response")
@@ -317,7 +269,7 @@ class _Reader:
         thought = fields.text(arguments, "thought") or (
             fields.text(arguments, "content") if action == "message" else ""
         )
-        parts = (TextPart(thought),) if thought else ()
+        parts: tuple[Part, ...] = (TextPart(thought),) if thought else ()
         if action != "message":
             name = fields.text(metadata, "function_name") or action
             parts = (*parts, ToolCallPart(name, _older_arguments(arguments, metadata, response), call_id))
@@ -325,9 +277,18 @@ class _Reader:
         if response_id and response_id in self._responses and isinstance(parts[-1], ToolCallPart):
             self._add_call(item, self._responses[response_id], parts[-1])
             return
-        self._usage.update(fields.mapping(fields.mapping(item, "llm_metrics"), "accumulated_token_usage"))
+        self._usage.note(fields.mapping(item, "llm_metrics"))
+        self._usage.agent.update(fields.mapping(fields.mapping(item, "llm_metrics"), "accumulated_token_usage"))
         self._model = fields.text(response, "model") or self._model
         self._answer(item, parts, line, response_id, fields.mapping(response, "usage"))
+
+    def _older_user(self, item: JSON, action: str, arguments: JSON, line: int | None, *, automatic: bool) -> None:
+        """What a user said, or ran; the environment speaks in the user's name, too."""
+        parts = [*fields.content_parts(arguments.get("content")), *_images(arguments)]
+        if action != "message":
+            self._by_user.add(_id(item))
+            parts = [TextPart(fields.text(arguments, "command") or fields.text(arguments, "code") or action)]
+        self._append(item, Role.USER, parts, line, meta=automatic or action != "message")
 
     def _older_result(self, item: JSON, line: int | None) -> None:
         metadata = fields.mapping(item, "tool_call_metadata")
@@ -337,106 +298,83 @@ class _Reader:
             self._facts.tool_result(call_id, len(found))
         else:
             self._facts.text_result(len(found))
+        if str(item.get("cause")) in self._by_user:
+            self._append(item, Role.USER, (TextPart(found),), line, meta=True)
+            return
         failed = fields.text(item, "observation") == "error" or bool(item.get("error"))
-        name = fields.text(metadata, "function_name")
-        self._append(item, Role.USER, (ToolResultPart(name, found, call_id, failed),), line)
+        result = ToolResultPart(fields.text(metadata, "function_name"), found, call_id, failed)
+        self._append(item, Role.USER, (result, *_images(fields.mapping(item, "extras"))), line)
 
     def _condense_older(self, item: JSON, line: int | None) -> None:
         arguments = fields.mapping(item, "args") or item
         forgotten = _ids(arguments.get("forgotten_event_ids"))
         start, stop = arguments.get("forgotten_events_start_id"), arguments.get("forgotten_events_end_id")
         if not forgotten and isinstance(start, int) and isinstance(stop, int):
-            forgotten = {key for key in self._places if key.isdigit() and start <= int(key) <= stop}
-        self._condense(arguments, forgotten, line)
+            forgotten = {key for key in self._sent if key.isdigit() and start <= int(key) <= stop}
+        self._condense(arguments | {"id": item.get("id"), "timestamp": item.get("timestamp")}, forgotten, line)
 
     # -- both
 
-    def _append(self, item: JSON, role: Role, parts: tuple[Part, ...], line: int | None, meta: bool = False) -> None:
+    def _append(self, item: JSON, role: Role, parts: Sequence[Part], line: int | None, meta: bool = False) -> None:
         time = fields.timestamp(item, "timestamp")
         index = self._builder.event(role, parts, line=line, source_id=_id(item), timestamp=time, meta=meta)
+        self._place(item, index)
+
+    def _place(self, item: JSON, index: int) -> None:
         self._places[_id(item)] = index
+        self._sent.add(_id(item))
 
     def _answer(
         self, item: JSON, parts: tuple[Part, ...], line: int | None, response_id: str, usage: JSON | None = None
     ) -> None:
         time = fields.timestamp(item, "timestamp")
-        call = self._usage.call(usage or {})
+        call = self._usage.agent.call(usage)
         if usage is not None and (prompt := call.get("prompt_tokens")) is not None:
             self._facts.call(prompt)
         call |= {"timestamp": time, "line": line, "source_id": response_id}
         index = self._builder.answer(parts, call=call, line=line, source_id=_id(item), timestamp=time)
-        self._places[_id(item)] = index
+        self._place(item, index)
         if response_id:
             self._responses[response_id] = index
 
     def _condense(self, item: JSON, forgotten: set[str], line: int | None) -> None:
         self._facts.compaction()
-        self._forgotten |= forgotten
-        gone = {index for key, index in self._places.items() if key in self._forgotten}
-        kept = [index for index in range(len(self._builder.events)) if index not in gone]
+        at, time = len(self._builder.events), fields.timestamp(item, "timestamp")
         summary = fields.text(item, "summary")
-        offset = fields.tokens(item, "summary_offset")
-        place = (offset or 0) - (self._system is not None)
-        base = _view(kept, max(0, min(place, len(kept))) if summary else None)
-        message = Event(Role.USER, (TextPart(summary),), meta=True, line=line)
-        self._builder.compactions.append(
+        message = Event(Role.USER, (TextPart(summary),), meta=True, line=line) if summary else None
+        self._sent.condense(_id(item), forgotten, message, fields.tokens(item, "summary_offset"))
+        base, messages = self._sent.view(self._places)
+        made = self._usage.condenser.call()
+        self._builder.compaction(
             RecordedCompaction(
-                at=len(self._builder.events),
+                at=at,
                 evidence=Evidence.DECLARED,
-                kind=("summary+tail" if kept and place < len(kept) else "summary") if summary else "trim",
+                kind=_kind(base, message is not None),
                 base=base,
-                messages=(message,) if summary else (),
+                messages=messages,
+                summariser=ModelCall(at=at, source_id=fields.text(item, "llm_response_id"), **made) if made else None,
                 line=line,
-                timestamp=fields.timestamp(item, "timestamp"),
+                timestamp=time,
             )
         )
 
 
-class _Cumulative:
-    """Running totals, of which the last difference is the usage of one call when it is confirmed to be one."""
-
-    def __init__(self) -> None:
-        self._last: JSON = {}
-        self._next: dict[str, Any] = {}
-
-    def update(self, usage: JSON) -> None:
-        if not usage:
-            return
-        names = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
-        now = {name: fields.tokens(usage, name) or 0 for name in names}
-        grown = {name: now[name] - self._last.get(name, 0) for name in names}
-        self._last = now
-        if grown["prompt_tokens"] <= 0:
-            return
-        one = fields.tokens(usage, "per_turn_token")
-        confirmed = one is None or one == grown["prompt_tokens"] + grown["completion_tokens"]
-        self._next = _call_fields(grown) if confirmed else {}
-
-    def call(self, own: JSON) -> dict[str, Any]:
-        """The usage of the call that is answered now: its own where it is recorded, else the last difference."""
-        found, self._next = self._next, {}
-        if fields.tokens(own, "prompt_tokens") is None:
-            return found
-        details = fields.mapping(own, "prompt_tokens_details")
-        return {
-            "prompt_tokens": fields.tokens(own, "prompt_tokens"),
-            "cached_tokens": fields.tokens(details, "cached_tokens"),
-            "output_tokens": fields.tokens(own, "completion_tokens"),
-        }
-
-
-def _call_fields(grown: dict[str, int]) -> dict[str, Any]:
-    return {
-        "prompt_tokens": grown["prompt_tokens"],
-        "output_tokens": max(0, grown["completion_tokens"]),
-        "cached_tokens": max(0, grown["cache_read_tokens"]),
-        "cache_write_tokens": max(0, grown["cache_write_tokens"]),
-    }
+def _kind(base: View, summarised: bool) -> str:
+    if not summarised:
+        return "trim"
+    return "summary+tail" if base and isinstance(base[-1], Span) else "summary"
 
 
 def _id(item: JSON) -> str:
     found = item.get("id")
     return str(found) if isinstance(found, int | str) and not isinstance(found, bool) else ""
+
+
+def _images(about: JSON) -> list[Part]:
+    """Pictures of a message, or the screen of a browser: with marks on it, that is what was sent."""
+    screen = fields.text(about, "set_of_marks") or fields.text(about, "screenshot")
+    urls = [*fields.items(about, "image_urls"), *([screen] if screen else [])]
+    return [fields.media("", url) for url in urls if isinstance(url, str)]
 
 
 def _ids(value: Any) -> set[str]:
@@ -458,18 +396,3 @@ def _older_arguments(arguments: JSON, metadata: JSON, response: JSON) -> Any:
                 return chat.tool_call(call).arguments
     shown = {"command", "code", "path", "content", "url", "browser_actions", "outputs", "task", "name", "arguments"}
     return {key: value for key, value in arguments.items() if key in shown and value not in (None, "")}
-
-
-def _view(kept: list[int], summary_at: int | None) -> View:
-    segments: list[Segment] = []
-    for place, index in enumerate(kept):
-        if place == summary_at:
-            segments.append(Inserted(0))
-        last = segments[-1] if segments else None
-        if isinstance(last, Span) and last.stop == index:
-            segments[-1] = Span(last.start, index + 1)
-        else:
-            segments.append(Span(index, index + 1))
-    if summary_at is not None and summary_at >= len(kept):
-        segments.append(Inserted(0))
-    return tuple(segments)

@@ -122,6 +122,44 @@ def test_later_condensations_forget_what_earlier_ones_did():
     assert session.compactions[1].base == (Span(0, 1), Inserted(0))
 
 
+def test_a_trim_keeps_the_summary_and_offsets_count_actions_of_one_answer_each():
+    both = (action("a1", "c1", "r1", "Both"), action("a2", "c2", "r1"), observed("o1", "c1"), observed("o2", "c2"))
+    first = sdk("Condensation", "k1", forgotten_event_ids=["p"], summary="One", summary_offset=3)
+    second = sdk("Condensation", "k2", forgotten_event_ids=["o1", "o2"])
+    session = read_as(FORMAT, lines(PROMPT, message("Go"), *both, first, second)).sessions[0]
+    assert [item.base for item in session.compactions] == [
+        (Span(0, 2), Inserted(0), Span(2, 4)),
+        (Span(0, 2), Inserted(0)),
+    ]
+    assert [item.kind for item in session.compactions] == ["summary+tail", "trim"]
+
+
+def test_the_summariser_is_told_by_the_condensers_own_totals():
+    usage = {"prompt_tokens": 70, "completion_tokens": 7, "per_turn_token": 77}
+    update = stats(100, 110)
+    update["value"]["usage_to_metrics"]["condenser"] = {"accumulated_token_usage": usage}
+    cut = sdk("Condensation", "k", forgotten_event_ids=["a1"], summary="S", summary_offset=1, llm_response_id="r9")
+    found = read_as(FORMAT, lines(*TALK, update, cut)).sessions[0].compactions[0].summariser
+    assert (found.prompt_tokens, found.source_id) == (70, "r9")
+
+
+def test_confirmed_usage_without_an_answer_is_a_side_call():
+    session = read_as(
+        FORMAT, lines(message("Go"), stats(60, 70), stats(160, 110, 20), action("a1", "c1", "r1"))
+    ).sessions[0]
+    assert [call.prompt_tokens for call in session.side_calls] == [60]
+    assert [call.prompt_tokens for call in session.calls] == [100]
+
+
+def test_usage_listed_by_response_belongs_to_its_call():
+    listed = [{"response_id": "r1", "prompt_tokens": 90, "completion_tokens": 5, "context_window": 1000}]
+    row = {"instance_id": "i1", "history": list(TALK), "metrics": {"token_usages": listed}}
+    recording = read_as(FORMAT, lines(row))
+    session = recording.sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [90, None]
+    assert (session.window.value, recording.facts.prompt_tokens_sum) == (1000, 90)
+
+
 def test_errors_and_rejections_answer_their_call():
     error = sdk("AgentErrorEvent", "e1", "agent", error="no such tool", tool_name="terminal", tool_call_id="c1")
     session = read_as(FORMAT, lines(message("Go"), action("a1", "c1", "r1"), error)).sessions[0]
@@ -178,6 +216,24 @@ def test_an_older_condensation_forgets_a_range_of_ids():
     }
     session = read_as(FORMAT, [*OLD, cut]).sessions[0]
     assert session.compactions[0].base == (Span(0, 1), Inserted(0))
+
+
+def test_what_a_user_ran_and_a_request_to_condense_are_no_answers():
+    ran = [{"id": 4, "source": "user", "action": "run", "args": {"command": "pwd"}}]
+    ran.append({"id": 5, "source": "agent", "cause": 4, "observation": "run", "content": "/w"})
+    said = {"id": 6, "source": "environment", "action": "message", "args": {"content": "Go on"}}
+    asked = {"id": 7, "source": "agent", "action": "condensation_request", "args": {}}
+    recording = read_as(FORMAT, [*OLD, *ran, said, asked])
+    session = recording.sessions[0]
+    assert texts(session)[3:] == ["pwd", "/w", "Go on"]
+    assert (len(session.calls), recording.notes.skipped) == (1, {"condensation_request event": 1})
+    assert [event.starts_turn() for event in session.events[3:]] == [False, False, False]
+
+
+def test_the_screen_of_a_browser_is_a_picture_of_its_size():
+    seen = OLD[2] | {"extras": {"screenshot": "data:image/png;base64," + "A" * 400, "url": "x"}}
+    parts = read_as(FORMAT, [*OLD[:2], seen]).sessions[0].events[2].parts
+    assert (parts[1].mime, parts[1].size) == ("image/png", 300)
 
 
 def test_unknown_kinds_are_counted():
