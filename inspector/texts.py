@@ -36,7 +36,7 @@ from inspector.text_index import Entry, text_index, text_of
 
 BATCH_BYTES = 2_000_000  # of texts a transaction: a few of them are in memory at once
 BATCH = 2_000  # events a transaction: each one is a segment of the text index
-AHEAD = 2  # batches made before they are needed
+AHEAD = 1  # batches made before they are needed, on each of two threads
 ROWS = 400  # of a statement; old SQLite takes 999 values in one
 ZSTD_LEVEL = 3  # measured on transcripts: 0.34 of the size at 200 MB/s
 T = TypeVar("T")
