@@ -112,7 +112,7 @@ def add_log(received: Received) -> Recording | None:
     with transaction.atomic():
         for known in Recording.objects.select_for_update().filter(sha256=received.sha256):
             busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
-            if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.exists():
+            if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.filter(ordinal__gte=0).exists():
                 continue
             if known.wal_sha256 and not _begins_with(received.wal.path, known.wal_path):
                 continue

@@ -32,7 +32,11 @@ BUSY = (
     "SELECT count(*) FROM django_tasks_database_dbtaskresult WHERE status = 'RUNNING' "
     "AND task_path = 'inspector.tasks.import_recording'"
 )
-UNSWEPT = "SELECT count(*) FROM inspector_payload WHERE sha256 NOT IN (SELECT payload_id FROM inspector_event)"
+UNSWEPT = (
+    "SELECT (SELECT count(*) FROM inspector_payload WHERE sha256 NOT IN (SELECT payload_id FROM inspector_event)) "
+    "+ (SELECT count(*) FROM inspector_session WHERE ordinal < 0)"
+)
+LISTED = "SELECT count(*) FROM inspector_session WHERE deleted IS NULL"
 
 
 class Stand(NamedTuple):
@@ -99,7 +103,7 @@ def cancelled(server: Running, path: Path, place: str) -> str:
     told = wait_for(lambda: stand(server).state in ("cancelled", "done"))
     idle = wait_for(lambda: not number(server, BUSY))
     state = stand(server).state
-    sessions = number(server, "SELECT count(*) FROM inspector_session")
+    sessions = number(server, LISTED)
     swept = wait_for(lambda: not number(server, UNSWEPT), 0.2)
     if sessions != (state == "done"):
         raise SystemExit(f"{sessions} sessions of an import that is {state}")
@@ -120,6 +124,7 @@ def killed(server: Running, path: Path, place: str) -> str:
     state = stand(server).state
     if not (state == "done" and ended(server, job)):
         raise SystemExit(f"the import is {state}")
+    wait_for(lambda: not number(server, UNSWEPT), 0.2)
     whole = "SELECT count(*), sum(events), (SELECT count(*) FROM inspector_event) FROM inspector_session"
     sessions, events, rows = query(server.data_dir, whole)[0]
     if (sessions, events) != (1, rows):
