@@ -6,7 +6,11 @@ Newer layouts keep the whole event as JSON in `event_data`; older ones have a co
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
+
+import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings import adk_events
@@ -14,9 +18,16 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter
 from guard_core.recordings.source import Source
 from guard_core.recordings.sqlite_source import Database, Row, tables
+from guard_core.sessions import Session
 
 Key = tuple[str, str, str]  # app, user, session
 _PICKLE = b"\x80"  # the first byte of every pickle since protocol 2
+# What a pickle hides, by the names of fields, which stand in it as plain text: only a compaction has the one; the other
+# is there always, and is nothing ("N") in all but a rewind.
+_HIDDEN = {
+    "compactions": re.compile(rb"start_timestamp"),
+    "rewinds": re.compile(rb"rewind_before_invocation_id\x94[^N]"),
+}
 _JSON_COLUMNS = {
     "content": "content",
     "usage_metadata": "usageMetadata",
@@ -28,6 +39,7 @@ _PLAIN_COLUMNS = {
     "timestamp": "timestamp",
     "invocation_id": "invocationId",
     "branch": "branch",
+    "isolation_scope": "isolationScope",
     "error_code": "errorCode",
     "model_version": "modelVersion",
 }
@@ -52,13 +64,14 @@ class AdkSqlite:
             headers = _headers(database)
             events = _events(database, source)
             missing = database.wal_sentence()
-        sessions = [
-            adk_events.read_session(headers.get(key, {"id": key[2], "appName": key[0]}), rows, source, counter)
-            for key, rows in events.items()
-        ]
+        sessions: list[Session] = []
+        for key, rows in events.items():
+            header = headers.get(key, {"id": key[2], "appName": key[0]})
+            made = adk_events.read_sessions(header, rows, source, counter)
+            sessions.extend(_with_hidden(made, rows))
         found = tuple(session for session in sessions if session.events)
         if not found:
-            raise DamagedRecording(missing or "an ADK database without any message")
+            raise DamagedRecording(missing) if missing else source.nothing_left("an ADK database without any message")
         if missing:
             source.notes.problem(missing)
         return Recording(self.name, found, counter.facts(), source.notes)
@@ -115,6 +128,17 @@ def _event_of_columns(database: Database, row: Row, number: int) -> dict[str, An
         value = row[column]
         if isinstance(value, bytes) and value.startswith(_PICKLE):
             database.source.notes.skip(f"pickled column {column} (never unpickled)")
+            event["hidden"] = [kind for kind, mark in _HIDDEN.items() if mark.search(value)]
         else:
             event[name] = database.json(value, f"event row {number}, column {column}")
     return event
+
+
+def _with_hidden(sessions: list[Session], rows: list[Any]) -> list[Session]:
+    """The sessions with a note of the compactions and rewinds that only a pickle tells of."""
+    found = Counter(kind for row in rows for kind in row.get("hidden", ()))
+    if not found:
+        return sessions
+    what = ", ".join(f"{kind} ({count})" for kind, count in sorted(found.items()))
+    note = f"Pickled columns, which are never read, hide {what}: what these took away is shown in full."
+    return [msgspec.structs.replace(session, notes=(*session.notes, note)) for session in sessions]

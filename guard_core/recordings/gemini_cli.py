@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import adk_events, fields, gemini_stream
+from guard_core.recordings import adk_parts, fields, gemini_stream
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.rebase import LogIndex
@@ -315,7 +315,7 @@ def _content(content: Any) -> tuple[Part, ...]:
         return (TextPart(content),) if content else ()
     items = content if isinstance(content, list) else [content]
     whole = [{"text": item} if isinstance(item, str) else item for item in items]
-    return adk_events.content_parts({"parts": whole})
+    return adk_parts.content_parts({"parts": whole})
 
 
 def _thoughts(record: JSON) -> Iterator[Part]:

@@ -241,6 +241,13 @@ class Source:
             raise DamagedRecording(message, line=line, column=column)
         self.notes.problem(message, line, column)
 
+    def nothing_left(self, otherwise: str) -> DamagedRecording:
+        """Why no session was found: the first damaged place that a lenient reading left out, else `otherwise`."""
+        first = next(iter(self.notes.problems), None)
+        if first is None:
+            return DamagedRecording(otherwise)
+        return DamagedRecording(f"{otherwise}: {first.message}", line=first.line, column=first.column)
+
     @contextmanager
     def tolerate(self, line: int | None = None) -> Iterator[None]:
         """Around the handling of one line or record: a RecordingError inside skips it in lenient mode, and is noted.

@@ -10,7 +10,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import adk, adk_sqlite, read
 from guard_core.views import Inserted, Span
-from tests.guard_core.recordings.reading import check_session, read_as, recognises, sample_facts, texts
+from tests.guard_core.recordings.reading import check_session, lines, read_as, recognises, sample_facts, texts
 
 
 def event(time, *parts, author="agent", role="model", prompt=None, **fields):
@@ -146,30 +146,66 @@ def test_ranges_that_overlap_keep_both_summaries():
     assert found.compactions[1].base == (Span(0, 1), Inserted(0), Inserted(1), Span(5, 6))
 
 
-def test_the_state_of_context_guard_is_told_per_step():
-    delta = {"__context_guard_real_tokens_bot": 180_000.0, "__context_guard_last_heuristic_bot": 90_000}
-    found = read_json(user(1.0), event(2.0, {"text": "a"}, actions={"stateDelta": delta})).sessions[0]
-    state = found.guard_states[0]
+def test_speech_is_read_from_its_transcription():
+    spoken = {"id": "t1", "author": "user", "timestamp": 1.0, "inputTranscription": {"text": "Hello", "finished": True}}
+    answer = {"id": "t2", "author": "agent", "timestamp": 2.0, "outputTranscription": {"text": "Hi"}}
+    found = read_json(spoken, answer).sessions[0]
 
-    assert (state.at, state.agent, state.real_tokens, state.last_heuristic) == (2, "bot", 180_000, 90_000)
-    assert found.compactions == ()
+    assert [(item.role, item.parts[0].text) for item in found.events] == [("user", "Hello"), ("model", "Hi")]
+    assert found.calls == ()
 
 
-def test_a_compaction_of_context_guard_is_read_from_its_state():
-    delta = {"__context_guard_summary_bot": "We did X", "__context_guard_contents_at_compaction_bot": 2}
+def test_the_output_of_code_is_no_answer_of_the_model():
+    output = event(3.0, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42"}})
+    found = read_json(user(1.0), event(2.0, {"executableCode": {"code": "6*7"}}, prompt=9), output).sessions[0]
+
+    assert [(call.at, call.prompt_tokens) for call in found.calls] == [(1, 9)]
+
+
+def test_an_error_without_content_is_counted():
+    failed = {"id": "x", "author": "agent", "timestamp": 2.0, "errorCode": "MAX_TOKENS"}
+
+    assert read_json(user(1.0), failed).notes.skipped == {"error of an agent, without content": 1}
+
+
+def test_a_long_running_call_that_is_answered_again_is_noted():
+    result = {"functionResponse": {"id": "c1", "name": "ask", "response": {"status": "pending"}}}
+    call = event(2.0, {"functionCall": {"id": "c1", "name": "ask", "args": {}}})
+    found = read_json(user(1.0), call, event(3.0, result, role="user"), event(4.0, result, role="user"))
+
+    assert found.facts.tool_results == 1
+    assert "1 results of long-running calls" in found.sessions[0].notes[0]
+
+
+def test_the_times_of_go_services_are_read():
     found = read_json(
-        user(1.0), event(2.0, {"text": "a"}), user(3.0), event(4.0, {"text": "b"}, actions={"stateDelta": delta})
+        user(0, timestamp="2026-11-21T02:53:19.123456789Z", id="b"),
+        {**user(0, "before", id="a"), "timestamp": None, "time": 1795229598},
     ).sessions[0]
-    made = found.compactions[0]
 
-    assert (made.at, made.base, made.trigger) == (3, (Inserted(0), Span(2, 3)), "ContextGuard")
-    assert "We did X" in made.messages[0].parts[0].text
+    assert [round(item.timestamp) for item in found.events] == [1795229598, 1795229599]
 
 
-def test_the_state_at_the_end_is_told_where_no_step_has_one():
-    found = read_json(user(1.0), state={"__context_guard_summary_bot": "We did X"}).sessions[0]
+def test_events_that_a_range_leaves_out_stay():
+    made = compaction(9.0, 1.0, 3.0)
+    made["actions"]["compaction"]["excludedEvents"] = [{"invocationId": "i2", "timestamp": 2.0}]
+    found = read_json(user(1.0), user(2.0, invocationId="i2"), user(3.0), made).sessions[0]
 
-    assert [(state.at, state.summary) for state in found.guard_states] == [(1, "We did X")]
+    assert found.compactions[0].base == (Span(1, 2), Inserted(0))
+
+
+@pytest.mark.parametrize("spelling", [lambda value: value, snake])
+def test_the_events_alone_and_sessions_on_lines_are_recognised(spelling):
+    events = [spelling({**user(1.0), "invocationId": "i", "actions": {}}), spelling(event(2.0, {"text": "a"}))]
+    events[1] = {**events[1], "invocationId": "i", "actions": {}}
+
+    for content in (events, lines(*events), lines(spelling(stored(user(1.0))), spelling(stored(user(1.0))))):
+        assert sum(len(session.events) for session in read_as(adk.FORMAT, content).sessions) == 2
+
+
+def test_a_session_of_which_nothing_can_be_read_names_the_damage():
+    with pytest.raises(DamagedRecording, match="without any message: event 1 is no object"):
+        read_json("text", 7)
 
 
 def test_an_object_with_events_of_another_program_is_not_taken():
@@ -239,6 +275,27 @@ def test_pickled_actions_are_never_read(tmp_path):
 
     assert recording.facts.prompt_tokens_sum == 9
     assert recording.notes.skipped == {"pickled column actions (never unpickled)": 1}
+
+
+def test_what_a_pickle_hides_is_told(tmp_path):
+    compacted = pickle.dumps({"compaction": {"start_timestamp": 1.0}, "rewind_before_invocation_id": None})
+    rewound = pickle.dumps({"compaction": None, "rewind_before_invocation_id": "i1"})
+    rows = [spread(user(1.0), rewound), spread(user(2.0, id="e2"), compacted)]
+    summariser = spread({"id": "e3", "author": "user", "content": None, "usageMetadata": {"promptTokenCount": 7}}, b"")
+    path, connection = database(tmp_path, SPREAD.format(json="TEXT"), *rows, summariser)
+    connection.close()
+    found = read(path).sessions[0]
+
+    assert "hide compactions (1), rewinds (1)" in found.notes[-1]
+    assert ([call.prompt_tokens for call in found.side_calls], found.calls) == ([7], ())
+
+
+def test_a_database_of_which_no_row_can_be_read_names_the_damage(tmp_path):
+    path, connection = database(tmp_path, WHOLE, ("e1", "app", "u", "s1", 1.0, '{"id": '))
+    connection.close()
+
+    with pytest.raises(DamagedRecording, match="without any message: event row 1: JSON that ends too early"):
+        read(path)
 
 
 def test_columns_of_json_bytes_are_read(tmp_path):
