@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.atif import FORMAT
-from tests.guard_core.recordings.reading import check_hostile, check_sample_facts, lines, read_as, recognises, spoiled
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted, Span
+from tests.guard_core.recordings.reading import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+)
 
 CALL = {"tool_call_id": "c1", "function_name": "bash", "arguments": {"command": "ls"}}
 
@@ -85,6 +95,63 @@ def test_embedded_sub_agents_are_sessions_of_their_own():
     assert recording.facts.prompt_tokens_sum == 160
 
 
+MARK = {
+    "step_id": 4,
+    "source": "system",
+    "message": "Summarised",
+    "extra": {"context_management": {"type": "compaction"}},
+}
+
+
+def test_a_marked_compaction_takes_the_next_user_step_for_its_summary():
+    handed = {"step_id": 5, "source": "user", "message": "One file was listed"}
+    value = trajectory(*HEAD, LOOK, MARK, handed, agent_step(6, "On", 60))
+    session = read_as(FORMAT, value).sessions[0]
+    check_session(session)
+    found = session.compactions[0]
+    assert (found.at, found.evidence, found.kind) == (3, Evidence.DECLARED, "summary")
+    assert (found.base, found.messages[0].parts) == ((Span(0, 1), Inserted(0)), (TextPart("One file was listed"),))
+    assert (session.calls[1].at, len(session.events)) == (3, 4)
+    value["agent"]["name"] = "vibe"
+    assert read_as(FORMAT, value).sessions[0].compactions[0].base == (Inserted(0),)
+
+
+def test_a_marked_compaction_without_a_summary_is_opaque():
+    recording = read_as(FORMAT, trajectory(*HEAD, LOOK, MARK, agent_step(5, "On", 60), MARK))
+    assert [item.kind for item in recording.sessions[0].compactions] == ["opaque", "opaque"]
+    assert recording.facts.compactions == 2
+
+
+def test_a_summary_of_pi_is_a_compaction_with_its_call():
+    extra = {"pi_event_type": "compaction", "tokens_before": 900}
+    session = read_as(FORMAT, trajectory(*HEAD, LOOK, agent_step(4, "One file", 70, extra=extra))).sessions[0]
+    found = session.compactions[0]
+    assert (found.tokens_before, found.summariser.prompt_tokens, len(session.calls)) == (900, 70, 1)
+
+
+def test_tokens_of_several_calls_are_no_calls_own():
+    steps = (
+        agent_step(3, "Twice", 200, llm_call_count=2),
+        {**agent_step(4, "By rule"), "llm_call_count": 0, "metrics": None},
+    )
+    recording = read_as(FORMAT, trajectory(*HEAD, *steps, final_metrics={"total_prompt_tokens": 500}))
+    session = recording.sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [None]
+    assert recording.facts.prompt_tokens_sum == 200
+    assert ["added up" in session.notes[0], "300 of 500" in session.notes[1]] == [True, True]
+
+
+def test_pictures_are_known_by_their_place():
+    content = [
+        {"type": "text", "text": "See"},
+        {"type": "image", "source": {"media_type": "image/png", "path": "a.png"}},
+    ]
+    session = read_as(FORMAT, trajectory(HEAD[0], {"step_id": 2, "source": "user", "message": content}, LOOK)).sessions[
+        0
+    ]
+    assert session.events[0].parts == (TextPart("See"), MediaPart("image/png", uri="a.png"))
+
+
 def test_a_continuation_in_another_file_is_told():
     session = read_as(FORMAT, trajectory(*HEAD, LOOK, continued_trajectory_ref="next.json")).sessions[0]
     assert "next.json" in session.notes[0]
@@ -113,7 +180,7 @@ def test_it_does_not_take_other_objects():
 
 
 def test_wrong_types_anywhere_are_survived():
-    value = trajectory(*HEAD, LOOK, subagent_trajectories=[trajectory(HEAD[1])])
+    value = trajectory(*HEAD, LOOK, MARK, HEAD[1], subagent_trajectories=[trajectory(HEAD[1])])
     check_hostile(FORMAT, (lines(bad) for bad in spoiled(value)))
 
 
