@@ -4,7 +4,8 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
-from guard_core.recordings.claude_code import CLEARED, FORMAT
+from guard_core.recordings.claude_code import FORMAT
+from guard_core.recordings.claude_log import CLEARED
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.reading import check_sample_facts, lines, read_as, texts

@@ -1,0 +1,162 @@
+"""What one line of a Claude Code transcript says: a message with its parts and usage, or a compaction boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings import fields, normalise
+from guard_core.recordings.claude_tree import Node
+from guard_core.recordings.source import Line
+from guard_core.sessions import ModelCall
+
+NAME = "claude-code"
+SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
+# How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
+SUMMARY_WORDING = "This session is being continued from a previous conversation"
+# Messages that Claude Code adds by itself in the user's name: they begin no turn.
+AUTOMATIC = (
+    "<local-command-",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<task-notification>",
+    "<system-reminder>",
+    "[Request interrupted by user",
+)
+
+
+@dataclass(slots=True)
+class Message:
+    """One user or assistant line, reduced to what the model saw."""
+
+    node: Node
+    role: Role
+    parts: tuple[Part, ...]  # outlines, where the texts are on a shelf
+    place: int | None  # on the shelf
+    timestamp: float | None
+    message_id: str = ""
+    model: str = ""
+    usage: ModelCall | None = None  # without `at`: where the call stands is known later
+    meta: bool = False
+    summary: bool = False  # by its own mark
+    worded: bool = False  # by the wording of versions that had no mark
+    agent: str = ""
+
+    @property
+    def key(self) -> str:
+        """What joins the lines of one API message."""
+        return self.message_id or self.node.uuid or f"line {self.node.line}"
+
+
+@dataclass(slots=True)
+class Boundary:
+    """A line that says that the history was compacted."""
+
+    node: Node
+    details: dict[str, Any]
+    timestamp: float | None
+    cleared: bool  # a micro-compaction: tool results cleared, no summary
+
+    @property
+    def preserved(self) -> list[str]:
+        """The uuids of messages that were kept word for word behind the summary, as far as they are listed."""
+        listed = fields.items(fields.mapping(self.details, "preservedMessages"), "uuids")
+        return [uuid for uuid in (*listed, *self.segment) if isinstance(uuid, str) and uuid]
+
+    @property
+    def segment(self) -> tuple[str, str]:
+        """The uuids of the first and the last of them, where versions tell only these."""
+        ends = fields.mapping(self.details, "preservedSegment")
+        return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
+
+
+def is_summary(message: Message) -> bool:
+    """A summary by its own mark, or by the wording of versions that had no mark; a quoted wording does not count."""
+    return message.summary or message.worded
+
+
+def is_worded(parts: Sequence[Part]) -> bool:
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
+
+
+def is_automatic(parts: Sequence[Part]) -> bool:
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and first.text.lstrip().startswith(AUTOMATIC)
+
+
+def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:
+    """The tokens of the API message a line belongs to; cached tokens are part of the prompt."""
+    usage = message.get("usage")
+    if message.get("model") == SYNTHETIC or not isinstance(usage, dict):
+        return None
+    try:
+        fresh = normalise.count(usage.get("input_tokens"), "input_tokens") or 0
+        read = normalise.count(usage.get("cache_read_input_tokens"), "cache_read_input_tokens") or 0
+        written = normalise.count(usage.get("cache_creation_input_tokens"), "cache_creation_input_tokens") or 0
+        output = normalise.count(usage.get("output_tokens"), "output_tokens")
+    except DamagedRecording as error:
+        name = error.reason.split(" ", 1)[0]
+        raise DamagedRecording(error.reason, line=line.number, column=line.column(name)) from error
+    return ModelCall(
+        at=0,
+        prompt_tokens=fresh + read + written,
+        cached_tokens=read,
+        cache_write_tokens=written,
+        # Before the message is complete this is the value at its start, not the number of tokens written.
+        output_tokens=output if message.get("stop_reason") else None,
+        model=intern(fields.text(message, "model")),
+        timestamp=fields.timestamp(line.obj, "timestamp"),
+        line=line.number,
+        source_id=fields.text(message, "id"),
+    )
+
+
+def fuller(old: ModelCall | None, new: ModelCall) -> ModelCall:
+    """The usage of one message from two of its lines: the later one, unless it lacks what the earlier had."""
+    if old is None:
+        return new
+    tokens = new if new.prompt_tokens else old
+    output = new.output_tokens if new.output_tokens is not None else old.output_tokens
+    return msgspec.structs.replace(tokens, output_tokens=output, line=old.line, timestamp=old.timestamp)
+
+
+def parts_of(content: Any) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    parts: list[Part] = []
+    for block in fields.objects(content):
+        parts.extend(_block(block))
+    return tuple(parts)
+
+
+def _block(block: dict[str, Any]) -> tuple[Part, ...]:
+    kind = fields.text(block, "type")
+    if kind == "tool_use":
+        return (ToolCallPart(fields.text(block, "name"), block.get("input"), fields.text(block, "id")),)
+    if kind == "tool_result":
+        return _result(block)
+    if kind == "redacted_thinking":
+        return (ReasoningPart(opaque_bytes=fields.opaque_size(fields.text(block, "data"))),)
+    if kind in {"text", "thinking", "image", "document"}:
+        return fields.content_parts([block])
+    return (OtherPart(kind or "(none)", block),)
+
+
+def _result(block: dict[str, Any]) -> tuple[Part, ...]:
+    """A tool result, and the images in it as parts of their own: they are not text."""
+    content = block.get("content")
+    inner = (TextPart(content),) if isinstance(content, str) else parts_of(content)
+    texts = [part.text for part in inner if isinstance(part, TextPart)]
+    result = ToolResultPart(
+        content="\n".join(texts),
+        call_id=fields.text(block, "tool_use_id"),
+        is_error=block.get("is_error") is True,
+    )
+    return (result, *(part for part in inner if not isinstance(part, TextPart)))

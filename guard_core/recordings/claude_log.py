@@ -1,0 +1,232 @@
+"""Grows a session from the chosen lines of a Claude Code transcript: events, calls and compactions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, Part, Role, ToolResultPart
+from guard_core.recordings import fields
+from guard_core.recordings.build import SessionBuilder
+from guard_core.recordings.claude_lines import NAME, SYNTHETIC, Boundary, Message, fuller, is_summary
+from guard_core.recordings.claude_tree import Node
+from guard_core.recordings.rebase import view_of
+from guard_core.recordings.source import Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted, Rewritten, Segment, Span, View
+
+# What Claude Code puts in place of a tool result that a micro-compaction cleared.
+CLEARED = "[Old tool result content cleared]"
+
+
+def build(
+    path: Sequence[Node],
+    messages: dict[int, Message],
+    boundaries: dict[int, Boundary],
+    source: Source,
+) -> Log:
+    """Events, calls and compactions along a path, in the order of the file."""
+    log = Log(SessionBuilder(NAME, source), source)
+    groups: dict[str, list[Message]] = {}
+    for node in path:
+        message = messages.get(node.line)
+        if message is not None and message.role is Role.MODEL:
+            groups.setdefault(message.key, []).append(message)
+    for node in path:
+        if node.line in boundaries:
+            log.boundary(boundaries[node.line])
+        elif (message := messages.get(node.line)) is None:
+            continue
+        elif message.role is Role.USER:
+            log.user(message)
+        elif group := groups.pop(message.key, None):
+            log.answer(group)
+    log.close()
+    return log
+
+
+class Log:
+    """Grows a session line by line; a compaction is finished when its summary, or another message, has come."""
+
+    def __init__(self, builder: SessionBuilder, source: Source) -> None:
+        self.builder = builder
+        self.notes = source.notes
+        self.shelf = source.shelf
+        self.index: dict[str, int] = {}  # event of each uuid
+        self.results: dict[str, int] = {}  # event of each tool result
+        self.pending: Boundary | None = None
+
+    def user(self, message: Message) -> None:
+        if is_summary(message):
+            self._compaction(message)
+            return
+        self.close()
+        self._event(message, message.parts, message.place)
+
+    def answer(self, group: list[Message]) -> None:
+        """The lines of one API message: one event, one call."""
+        self.close()
+        first, last = group[0], group[-1]
+        if first.model == SYNTHETIC:
+            self.notes.skip("line written by Claude Code itself (no model call)")
+            return
+        alone = len(group) == 1
+        parts = first.parts if alone else _joined(map(self._parts, group))
+        self.notes.folded += len(group) - 1
+        usage: ModelCall | None = None
+        for message in group:
+            usage = fuller(usage, message.usage) if message.usage is not None else usage
+        at = len(self.builder.events)
+        response = self._event(first, parts, first.place if alone else None)
+        call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
+        call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
+        self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
+        for message in group:
+            self.index[message.node.uuid] = response
+
+    def session(self, **values: Any) -> Session:
+        """The session (fields of `Session`)."""
+        return self.builder.session(**values)
+
+    def _parts(self, message: Message) -> tuple[Part, ...]:
+        """The parts of a message with their texts."""
+        return message.parts if self.shelf is None or message.place is None else self.shelf.get(message.place)
+
+    def boundary(self, boundary: Boundary) -> None:
+        self.close()
+        if boundary.cleared:
+            self._micro_compaction(boundary)
+        else:
+            self.pending = boundary
+
+    def close(self) -> None:
+        """A boundary that no summary followed."""
+        if self.pending is not None:
+            self._compaction(None)
+
+    def _event(self, message: Message, parts: tuple[Part, ...], place: int | None) -> int:
+        index = self.builder.event(
+            message.role,
+            parts,
+            place=place,
+            line=message.node.line,
+            source_id=message.message_id or message.node.uuid,
+            timestamp=message.timestamp,
+            meta=message.meta,
+        )
+        self.index[message.node.uuid] = index
+        self.results.update({part.call_id: index for part in parts if isinstance(part, ToolResultPart)})
+        return index
+
+    def _compaction(self, summary: Message | None) -> None:
+        boundary, self.pending = self.pending, None
+        details = boundary.details if boundary else {}
+        kept = view_of(self._preserved(boundary))
+        messages = (_summary_event(summary, self._parts(summary)),) if summary else ()
+        place = boundary.node if boundary else summary.node if summary else None
+        stated = boundary is not None or (summary is not None and summary.summary)
+        self.builder.compaction(
+            RecordedCompaction(
+                at=len(self.builder.events),
+                evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
+                kind="opaque" if summary is None else "summary+tail" if kept else "summary",
+                base=(Inserted(0), *kept) if summary else kept,
+                messages=messages,
+                trigger=fields.text(details, "trigger"),
+                tokens_before=fields.tokens(details, "preTokens"),
+                tokens_after=fields.tokens(details, "postTokens"),
+                line=place.line if place else None,
+                timestamp=boundary.timestamp if boundary else summary.timestamp if summary else None,
+                note=self._compaction_note(summary),
+            )
+        )
+
+    def _preserved(self, boundary: Boundary | None) -> list[int]:
+        """The events that a compaction kept, in order."""
+        if boundary is None:
+            return []
+        places = {self.index[uuid] for uuid in boundary.preserved if uuid in self.index}
+        head, tail = (self.index.get(uuid) for uuid in boundary.segment)
+        if head is not None and tail is not None:
+            places.update(range(head, tail + 1))
+        return sorted(places)
+
+    def _compaction_note(self, summary: Message | None) -> str:
+        if summary is None:
+            return "the summary is not in the file"
+        if not self.builder.events:
+            return "the history before this compaction is not in the file"
+        return ""
+
+    def _micro_compaction(self, boundary: Boundary) -> None:
+        """Old tool results cleared in place: the view so far with those results rewritten."""
+        cleared = {item for item in fields.items(boundary.details, "compactedToolIds") if isinstance(item, str)}
+        last = self.builder.compactions[-1] if self.builder.compactions else None
+        size = len(self.builder.events)
+        before: View = (*last.base, Span(last.at, size)) if last else (Span(0, size),)
+        self.builder.compaction(
+            RecordedCompaction(
+                at=size,
+                evidence=Evidence.DECLARED,
+                kind="edit",
+                base=self._without_results(before, cleared),
+                messages=last.messages if last else (),
+                trigger=fields.text(boundary.details, "trigger"),
+                tokens_before=fields.tokens(boundary.details, "preTokens"),
+                tokens_after=_tokens_after(boundary.details),
+                line=boundary.node.line,
+                timestamp=boundary.timestamp,
+                note=f"{len(cleared)} tool results cleared",
+            )
+        )
+
+    def _without_results(self, view: View, cleared: set[str]) -> View:
+        """The view with the content of some tool results replaced by the placeholder."""
+        places = sorted({self.results[call_id] for call_id in cleared if call_id in self.results})
+        segments: list[Segment] = []
+        for segment in view:
+            if not isinstance(segment, Span):
+                segments.append(segment)
+                continue
+            start = segment.start
+            for index in places[bisect_left(places, start) : bisect_left(places, segment.stop)]:
+                segments.append(Span(start, index))
+                segments.append(Rewritten(index, _cleared(self.builder.events[index], cleared), "cleared"))
+                start = index + 1
+            segments.append(Span(start, segment.stop))
+        return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
+
+
+def _tokens_after(details: dict[str, Any]) -> int | None:
+    before, saved = fields.tokens(details, "preTokens"), fields.tokens(details, "tokensSaved")
+    return None if before is None or saved is None else max(before - saved, 0)
+
+
+def _joined(group: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
+    """The parts of several lines of one message; a copied line adds nothing."""
+    parts = {msgspec.msgpack.encode(part): part for each in group for part in each}
+    return tuple(parts.values())
+
+
+def _cleared(event: Event, cleared: set[str]) -> Event:
+    parts = tuple(
+        msgspec.structs.replace(part, content=CLEARED)
+        if isinstance(part, ToolResultPart) and part.call_id in cleared
+        else part
+        for part in event.parts
+    )
+    return msgspec.structs.replace(event, parts=parts)
+
+
+def _summary_event(message: Message, parts: tuple[Part, ...]) -> Event:
+    return Event(
+        role=Role.USER,
+        parts=parts,
+        source_id=message.node.uuid,
+        line=message.node.line,
+        timestamp=message.timestamp,
+        meta=True,
+    )
