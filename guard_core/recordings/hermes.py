@@ -3,9 +3,10 @@
 Definition: `hermes_state.py` and `trajectory.py` of https://github.com/NousResearch/hermes-agent.
 Tokens are recorded per session only (input, cache read and cache write apart; their sum by `api_call_count` is the
 average, told in a note), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
-them, round a summary "[CONTEXT COMPACTION …": copies are found by time, role and call id, and are told as spans of the
-log (rewritten where their content was shortened), the summary as inserted: declared. Before 0.19 a session ended with
-reason "compression" and a child session went on: both are read as one. Rows that were taken back are left out. An
+them, round a summary "[CONTEXT COMPACTION …": the copies are told as spans of the log (rewritten where their content
+was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
+"compression" and a child session went on: both are read as one; sub-agents and branches, children too, are sessions of
+their own. Versions to 0.16 lose the rows before such an end. Rows that were taken back are left out. An
 export holds active rows only, so that there the summary's wording is all that tells of a compaction: matched, and the
 history before it is lost. ShareGPT trajectories (`conversations` of `from` and `value`) hold calls, results and
 thoughts as `<tool_call>`, `<tool_response>` and `<think>` inside the text; one tool turn may hold several responses,
@@ -25,7 +26,8 @@ from guard_core.recordings import chat, fields
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
-from guard_core.recordings.hermes_rows import RowReader, finish, row_event
+from guard_core.recordings.hermes_contexts import RowReader
+from guard_core.recordings.hermes_rows import row_event
 from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, RecordedCompaction, Session, ToolDefinition
@@ -134,12 +136,16 @@ def _read_database(source: Source, facts: FactCounter) -> list[Session]:
 
 def _chains(headers: dict[str, JSON]) -> list[list[str]]:
     """Sessions that go on in one another after a compression, as one chain each."""
-    following: dict[str, str] = {}
+    children: dict[str, list[JSON]] = {}
     for name, row in headers.items():
         parent = str(row.get("parent_session_id") or "")
-        ended = headers.get(parent, {}).get("end_reason")
-        if parent != name and ended == "compression" and parent not in following:
-            following[parent] = name
+        if parent != name and not _is_marked(row):
+            children.setdefault(parent, []).append(row)
+    following = {
+        name: str(_continuation(row, children[name])["id"])
+        for name, row in headers.items()
+        if row.get("end_reason") == "compression" and name in children
+    }
     continued = set(following.values())
     chains: list[list[str]] = []
     for name in headers:
@@ -154,17 +160,34 @@ def _chains(headers: dict[str, JSON]) -> list[list[str]]:
     return chains + [[name] for name in headers if name not in covered]  # sessions that are their own ancestors
 
 
+def _continuation(parent: JSON, children: list[JSON]) -> JSON:
+    """The child in which a session goes on that a compression ended: the one that began nearest to its end.
+
+    Sub-agents and branches are children, too; they are marked in newer versions only.
+    """
+    ended = fields.timestamp(parent, "ended_at")
+    return min(children, key=lambda child: _distance(child, ended))
+
+
+def _is_marked(row: JSON) -> bool:
+    config = fields.decoded(row.get("model_config"))
+    return isinstance(config, dict) and any(config.get(key) for key in ("_delegate_from", "_branched_from"))
+
+
+def _distance(row: JSON, ended: float | None) -> float:
+    started = fields.timestamp(row, "started_at")
+    return abs(started - ended) if started is not None and ended is not None else 0.0
+
+
 def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON]]) -> Session:
-    reader = RowReader(source.limits, source.notes)
+    reader = RowReader(source)
     for number, row in enumerate(chain):
         rows = messages.get(str(row.get("id")), [])
-        if number:
-            reader.child(rows)
-        else:
-            reader.rows(rows, declared=any(item.get("compacted") for item in rows))
+        declared = number > 0 or any(item.get("compacted") for item in rows)
+        reader.rows(rows, declared=declared, child=number > 0)
     parent = chain[0].get("parent_session_id")
     notes = [f"A child session of {str(parent)[:80]}."] if parent else []
-    return finish(reader, {**chain[0], **_totals(chain)}, notes)
+    return reader.session({**chain[0], **_totals(chain)}, notes)
 
 
 def _totals(chain: list[JSON]) -> JSON:
@@ -202,13 +225,13 @@ def _read_object(source: Source, value: JSON, facts: FactCounter) -> Iterator[Se
 
 
 def _read_export(source: Source, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:
-    reader = RowReader(source.limits, source.notes)
+    reader = RowReader(source)
     rows = list(rows)
     for row in rows:
         _count_row(facts, row)
     reader.rows(rows, declared=any(row.get("compacted") for row in rows))
     _count_declared(facts, reader.builder.compactions)
-    return finish(reader, header)
+    return reader.session(header)
 
 
 def _read_session_lines(source: Source, facts: FactCounter) -> Iterator[Session]:

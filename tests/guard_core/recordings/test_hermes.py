@@ -66,9 +66,8 @@ def database(tmp_path: Path):
         path = tmp_path / "state.db"
         path.unlink(missing_ok=True)
         with sqlite3.connect(path) as connection:
-            connection.execute(
-                f"CREATE TABLE sessions ({', '.join(SESSION)}, parent_session_id, end_reason, title, model_config)"
-            )
+            more = "parent_session_id, end_reason, ended_at, title, model_config"
+            connection.execute(f"CREATE TABLE sessions ({', '.join(SESSION)}, {more})")
             connection.execute(f"CREATE TABLE messages ({COLUMNS})")
             for table, items in (("sessions", sessions), ("messages", rows)):
                 for number, item in enumerate(items, 1):
@@ -171,6 +170,92 @@ def test_a_session_ended_by_compression_goes_on_in_its_child(database):
     assert session.compactions[0].base == (Inserted(0), Span(2, 3))
     assert "200 prompt tokens" in session.notes[0]
     assert (len(recording.sessions), recording.facts.compactions) == (1, 1)
+
+
+def test_copies_without_a_time_of_their_own_have_that_of_the_summary(database):
+    def at_once(*words: str, start: float, role: str = "assistant") -> list[dict[str, Any]]:
+        return [row(role, text, start + number / 1e6) for number, text in enumerate(words)]
+
+    written = [
+        *HISTORY,
+        old("user", "List", 9.0),
+        old("user", MARK, 9.000001),
+        old("assistant", "Mid", 9.000002),
+        old("user", "Go", 10),
+        old("assistant", "Mid", 11),
+        *at_once("List", MARK, start=20.0, role="user"),
+        *at_once("Mid", start=20.000002),
+        row("user", "New", 20.000003),
+        row("assistant", "On", 21),
+    ]
+    recording = read_as(FORMAT, database(*written))
+    session = recording.sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go", "Mid", "New", "On"]
+    assert [item.at for item in session.compactions] == [4, 7]
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0), Span(3, 4))
+    assert session.compactions[1].base == (Span(0, 1), Inserted(0), Span(5, 7))
+    assert recording.facts.compactions == 2
+
+
+def test_two_compactions_may_follow_each_other_at_once(database):
+    first = [old("user", "List", 1), old("user", MARK, 9), old("assistant", "Mid", 4)]
+    second = [row("user", "List", 1), row("user", MARK, 12), row("assistant", "On", 13)]
+    session = read_as(FORMAT, database(*HISTORY, *first, *second)).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "On"]
+    assert [item.base for item in session.compactions] == [
+        (Span(0, 1), Inserted(0), Span(3, 4)),
+        (Span(0, 1), Inserted(0)),
+    ]
+
+
+def test_a_summary_behind_a_kept_messages_text_is_one(database):
+    merged = "[PRIOR CONTEXT — for reference only]\nMid\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n" + MARK
+    session = read_as(FORMAT, database(*HISTORY, row("user", "List", 1), row("assistant", merged, 4))).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid"]
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0))
+
+
+def test_compacted_rows_declare_a_compaction_without_a_summary(database):
+    session = read_as(FORMAT, database(*HISTORY, row("assistant", "Mid", 4), row("user", "Go", 10))).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go"]
+    assert [(item.kind, item.at, item.base) for item in session.compactions] == [("trim", 4, (Span(3, 4),))]
+
+
+def test_a_sub_agent_does_not_go_on_with_its_parents_session(database):
+    ended = SESSION | {"end_reason": "compression", "ended_at": 200.0}
+    child = SESSION | {"parent_session_id": "s1"}
+    sessions = (ended, child | {"id": "agent", "started_at": 150.0}, child | {"id": "s2", "started_at": 200.1})
+    rows = [
+        row("user", "List", 1),
+        row("user", "Sub", 150, session_id="agent"),
+        row("user", MARK, 201, session_id="s2"),
+        row("assistant", "Done", 202, session_id="s2"),
+    ]
+    recording = read_as(FORMAT, database(*rows, sessions=sessions))
+    assert [texts(session) for session in recording.sessions] == [["List", "Done"], ["Sub"]]
+    assert recording.facts.compactions == 1
+
+
+def test_a_session_whose_first_rows_are_lost_says_so(database):
+    sessions = (
+        SESSION | {"end_reason": "compression"},
+        SESSION | {"id": "s2", "parent_session_id": "s1", "started_at": 200.0},
+    )
+    rows = [row("user", "List", 201), row("user", MARK, 202), row("assistant", "Done", 203)]
+    recording = read_as(FORMAT, database(*(item | {"session_id": "s2"} for item in rows), sessions=sessions))
+    compaction = recording.sessions[0].compactions[0]
+    assert texts(recording.sessions[0]) == ["List", "Done"]
+    assert (compaction.at, compaction.base, compaction.evidence) == (1, (Span(0, 1), Inserted(0)), Evidence.DECLARED)
+    assert "not in the file" in compaction.note
+
+
+def test_damaged_columns_are_told_with_their_message(database):
+    broken = database(row("user", "List", 1), row("assistant", "Look", 2, tool_calls="[{oops"))
+    with pytest.raises(DamagedRecording, match="the tool_calls of message 2 are no list"):
+        read_as(FORMAT, broken, strict=True)
+    assert read_as(FORMAT, broken).notes.problem_count == 1
+    with pytest.raises(DamagedRecording, match="the content of message 1 is no text"):
+        read_as(FORMAT, database(row("user", 7, 1)), strict=True)
 
 
 def test_sessions_that_are_their_own_ancestors_are_still_read(database):
