@@ -17,11 +17,12 @@ _REQUESTS = ("request", "request_body", "requestBody", "body", "kwargs", "params
 _RESPONSES: tuple[str, ...] = ("response", "response_body", "responseBody", "response_obj", "completion", "output")
 _RESPONSES += ("result", "message", "chunks", "response_chunks", "stream", "events")
 _WORDS = ("response", "completion", "output")  # where the answer may stand as plain text
-_OWN = ("choices", "role", "usage")  # what only the response itself has
+_OWN = ("choices", "role", "usage", "output")  # what only the response itself has
 _BODIES = ("body", "body_raw", "postData", "content", "json", "text", "chunks", "events")  # on the wire
 _LISTS = ("log", "entries", "logs", "requests", "records", "calls", "data", "items")
 _TIMES = ("timestamp", "startTime", "start_time", "startedDateTime", "time", "created_at", "ts")
 _IDS = ("request_id", "requestId", "custom_id", "correlation_id", "call_id", "litellm_call_id", "id")
+_SENT: dict[str, Any] = {"messages": list, "input": list | str}  # Chat Completions and Messages; Responses
 _WRAPS = 3  # objects around a body
 
 
@@ -55,23 +56,27 @@ def request_of(record: JSON) -> JSON:
     """The request with the messages; the record itself where none is inside."""
     if isinstance(record.get("messages"), list):
         return record
-    for key in _REQUESTS:
-        if (found := _body(record.get(key), 0)) is not None:
-            return found
+    if (inner := request_within(record, "messages")) is not None:
+        return inner
     if _is_chat(prompt := record.get("prompt", record.get("input"))):
         return {**record, "messages": prompt}
     return record
 
 
-def _body(value: Any, depth: int) -> JSON | None:
-    """The object with the messages in a request, under whatever it was wrapped in."""
+def request_within(record: JSON, key: str) -> JSON | None:
+    """The request inside a record, by the field that holds what was sent."""
+    return next((found for name in _REQUESTS if (found := _body(record.get(name), key, 0)) is not None), None)
+
+
+def _body(value: Any, key: str, depth: int) -> JSON | None:
+    """The object with a field in a request, under whatever it was wrapped in."""
     value = fields.decoded(value)
     if not isinstance(value, dict):
         return None
-    for key in _BODIES if depth < _WRAPS else ():
-        if (found := _body(value.get(key), depth + 1)) is not None:
+    for name in _BODIES if depth < _WRAPS else ():
+        if (found := _body(value.get(name), key, depth + 1)) is not None:
             return found
-    return value if isinstance(value.get("messages"), list) else None
+    return value if isinstance(value.get(key), _SENT[key]) else None
 
 
 def _is_chat(value: Any) -> bool:

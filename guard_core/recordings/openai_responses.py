@@ -3,9 +3,11 @@
 Reasoning, text and calls that follow each other are one response and one event; every result is an event. Items have no
 tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose summary
 is encrypted: what stands before it is dropped, unless only user messages stand there (a compacted window as the API
-returned it). With `previous_response_id` a request holds new items only: the history is put together along these ids,
-and where the earlier response is not in the file, a note says so. A list of responses alone (openai-agents'
-`raw_responses`) holds what came back, not what was sent. `instructions` are the system prompt.
+returned it); the call of `/responses/compact` that made it is its summariser. With `previous_response_id` a request
+holds new items only: the history is put together along these ids, and where the earlier response is not in the file, a
+note says so. Streamed responses are put together (see `streams`), failed requests are calls without an answer. A list
+of responses alone (openai-agents' `raw_responses`) holds what came back, not what was sent. `instructions` are the
+system prompt. A session's database has no tokens, or sums by turn, which a note tells.
 Source: https://platform.openai.com/docs/api-reference/responses.
 """
 
@@ -18,10 +20,10 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, part_text
-from guard_core.recordings import chat, fields, responses_items
+from guard_core.recordings import chat, fields, log_records, normalise, responses_items
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
-from guard_core.recordings.requests import Request, threads_of
+from guard_core.recordings.requests import Declared, Request, message_key, threads_of
 from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -50,7 +52,8 @@ class OpenAIResponsesFormat:
         value = source.json()
         if isinstance(value, list):
             return _is_ours(value[:_HEADS])
-        return isinstance(value, dict) and (_is_record(value) or _is_ours(fields.items(value, "items")[:_HEADS]))
+        inner = log_records.unwrapped(value)
+        return _is_record(value) or (isinstance(inner, list) and _is_ours(inner[:_HEADS]))
 
     def read(self, source: Source) -> Recording:
         if source.shape is Shape.SQLITE:
@@ -80,8 +83,9 @@ def _is_body(value: JSON) -> bool:
 
 
 def _is_logged(value: JSON) -> bool:
-    body, response = fields.decoded(value.get("request")), fields.decoded(value.get("response"))
-    return isinstance(body, dict) and isinstance(response, dict) and "input" in body
+    """Is it a record of a request with its response, an error, or nothing in the response's place?"""
+    answered = any(key in value for key in ("response", "error", "response_body"))
+    return answered and log_records.request_within(value, "input") is not None
 
 
 def _is_ours(values: Any, *, needs_own: bool = True) -> bool:
@@ -111,39 +115,47 @@ def _blocks(value: JSON) -> Iterable[JSON]:
 
 
 def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is Shape.LINES:
-        yield from ((line.number, line.obj) for line in source.lines())
-        return
-    value = source.json()
-    if isinstance(value, dict) and not _is_record(value):
-        value = fields.items(value, "items")
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            yield None, item
-        else:
-            source.notes.skip("item that is no object")
+    if source.shape is not Shape.LINES and isinstance(value := source.json(), dict) and _is_record(value):
+        yield None, value
+    else:
+        yield from log_records.entries(source)
 
 
 def _from_database(source: Source) -> Recording:
-    """Every session of openai-agents' SQLiteSession."""
+    """Every session of openai-agents' SQLiteSession (and of AdvancedSQLiteSession, which counts tokens by turn)."""
     facts = FactCounter(NAME)
     logs: dict[str, _ItemLog] = {}
     with Database(source) as database:
-        columns = ("id", "session_id", "message_data")
+        columns = ("id", "session_id", "message_data", "created_at")
         for number, row in enumerate(database.rows("agent_messages", columns, order=("id",)), start=1):
             with source.tolerate():
                 item = database.json(row["message_data"], f"message {number}")
                 key = str(row["session_id"] or "")
                 if key not in logs and len(logs) >= source.limits.sessions:
                     raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
-                logs.setdefault(key, _ItemLog(source, facts)).item(item if isinstance(item, dict) else {}, None)
+                log = logs.setdefault(key, _ItemLog(source, facts))
+                log.item(item if isinstance(item, dict) else {}, None, normalise.timestamp(row["created_at"]))
+        turns = _turns(database)
         missing = database.wal_sentence()
     if not logs:
         raise DamagedRecording(missing or "the database holds no message")
     if missing:
         source.notes.problem(missing)
-    sessions = tuple(log.session(source_id=key) for key, log in logs.items())
+    sessions = tuple(log.session(source_id=key, notes=turns.get(key, ())) for key, log in logs.items())
     return Recording(NAME, sessions, facts.facts(), source.notes)
+
+
+def _turns(database: Database) -> dict[str, tuple[str, ...]]:
+    """What AdvancedSQLiteSession counted: sums over the calls of a turn, which no single call can be told from."""
+    sums: dict[str, list[int]] = {}
+    for row in database.rows("turn_usage", ("session_id", "requests", "input_tokens"), order=("id",)):
+        total = sums.setdefault(str(row["session_id"] or ""), [0, 0])
+        total[0] += fields.tokens(row, "requests") or 0
+        total[1] += fields.tokens(row, "input_tokens") or 0
+    return {
+        key: (f"Tokens are counted by turn only: {tokens} input tokens in {requests} calls.",)
+        for key, (requests, tokens) in sums.items()
+    }
 
 
 class _ItemLog:
@@ -155,7 +167,7 @@ class _ItemLog:
         self.log = SessionBuilder(NAME, source)
         self.open = False  # may the last event go on?
 
-    def item(self, item: JSON, line: int | None) -> None:
+    def item(self, item: JSON, line: int | None, timestamp: float | None = None) -> None:
         if responses_items.is_compaction(fields.text(item, "type")):
             self._compaction(item, line)
             return
@@ -165,12 +177,13 @@ class _ItemLog:
             return
         _count(event, self.facts, is_message=_is_message(item))
         if event.role is not Role.MODEL:
-            self.log.event(event.role, event.parts, line=line, source_id=event.source_id)
+            self.log.event(event.role, event.parts, line=line, source_id=event.source_id, timestamp=timestamp)
         elif self.open:
             last = self.log.events[-1]
             self.log.events[-1] = replace(last, parts=(*last.parts, *event.parts))
         else:
-            self.log.answer(event.parts, call={"line": line}, line=line, source_id=event.source_id)
+            call = {"line": line, "timestamp": timestamp}
+            self.log.answer(event.parts, call=call, line=line, source_id=event.source_id, timestamp=timestamp)
         self.open = event.role is Role.MODEL
 
     def response(self, response: JSON, line: int | None) -> None:
@@ -221,10 +234,12 @@ class _Reader:
         self.histories: dict[str, tuple[Event, ...]] = {}  # by response id: all that was sent, and the answer
         self.missing = 0  # requests whose earlier response is not in the file
         self.answers_only = False
+        self.sealed: set[bytes] = set()  # the compactions that a request has shown
+        self.summariser: ModelCall | None = None  # the call that made the next one
 
     def record(self, line: int | None, record: JSON) -> None:
         if _is_logged(record):
-            self._logged(fields.decoded(record["request"]), fields.decoded(record["response"]), line)
+            self._logged(record, line)
         elif _is_response(record):
             self.answers_only = True
             self._describe(record)
@@ -242,24 +257,50 @@ class _Reader:
         self.about.setdefault("tools", chat.tool_definitions(body.get("tools")))
         self.about.setdefault("model", fields.text(body, "model"))
 
-    def _logged(self, body: JSON, response: JSON, line: int | None) -> None:
+    def _logged(self, record: JSON, line: int | None) -> None:
+        body = log_records.request_within(record, "input") or {}
+        response = log_records.response_of(record)
+        call = response_call(response, line)
+        if call.prompt_tokens is not None:
+            self.facts.call(call.prompt_tokens)
+        call = replace(call, model=call.model or fields.text(body, "model"))
+        if call.timestamp is None:
+            call = replace(call, timestamp=log_records.time_of(record, response))
+        output = list(fields.objects(response.get("output")))
+        sent, declared = self._sent(body, response, line)
+        answer = _answer(output, line)
+        if fields.text(response, "object") == "response.compaction":
+            self.summariser, answer = call, None
+        if call.source_id:
+            self.histories[call.source_id] = (*sent, *grouped(output, line))
+        instructions = fields.text(body, "instructions")
+        system = (TextPart(instructions),) if instructions else None
+        head, messages = chat.split_system(sent)
+        if declared is not None and declared.length is not None:
+            declared = replace(declared, length=max(0, declared.length - (len(sent) - len(messages))))
+        tools = chat.tool_definitions(body.get("tools"))
+        self.requests.append(
+            Request(tuple(messages), call, answer, system=system or head, tools=tools, declared=declared)
+        )
+
+    def _sent(self, body: JSON, response: JSON, line: int | None) -> tuple[list[Event], Declared | None]:
+        """What the model was given: earlier responses and the new items, from the last compaction on."""
         sent = grouped(_input_items(body), line)
         previous = fields.text(body, "previous_response_id") or fields.text(response, "previous_response_id")
         if previous:
             self.missing += previous not in self.histories
             sent = [*self.histories.get(previous, ()), *sent]
-        answer = next(iter(grouped(fields.objects(response.get("output")), line)), None)
-        call = response_call(response, line)
-        if call.prompt_tokens is not None:
-            self.facts.call(call.prompt_tokens)
-        call = replace(call, model=call.model or fields.text(body, "model"))
-        if call.source_id:
-            self.histories[call.source_id] = (*sent, *([answer] if answer is not None else []))
-        instructions = fields.text(body, "instructions")
-        system = (TextPart(instructions),) if instructions else None
-        head, messages = chat.split_system(sent)
-        tools = chat.tool_definitions(body.get("tools"))
-        self.requests.append(Request(tuple(messages), call, answer, system=system or head, tools=tools))
+        at = next((at for at in range(len(sent) - 1, -1, -1) if _is_sealed(sent[at])), None)
+        if at is None:
+            return sent, None
+        if any(event.role is Role.MODEL for event in sent[:at]):
+            sent, at = sent[at:], 0
+        key = message_key(sent[at]) + sent[at].source_id.encode()
+        if key in self.sealed:
+            return sent, None
+        self.sealed.add(key)
+        summariser, self.summariser = self.summariser, None
+        return sent, Declared("opaque", at + 1, summariser, line=line, note="The summary is encrypted.")
 
     def recording(self) -> Recording:
         sessions = self._threads() if self.requests else []
@@ -281,8 +322,9 @@ class _Reader:
         for number, thread in enumerate(threads_of(self.requests)):
             for event in thread.events:
                 _count(event, self.facts, is_message=_has_words(event))
-            for _ in thread.compactions:
-                self.facts.compaction()
+            for compaction in thread.compactions:
+                if compaction.evidence is Evidence.DECLARED:
+                    self.facts.compaction()
             title = f"context {number + 1}" if number else ""
             sessions.append(thread.session(NAME, self.source.limits, title=title, notes=notes))
         return sessions
@@ -325,6 +367,18 @@ def grouped(items: Iterable[JSON], line: int | None = None) -> list[Event]:
         else:
             events.append(event)
     return events
+
+
+def _answer(output: Iterable[JSON], line: int | None) -> Event | None:
+    """All that a response brought, as one event."""
+    events = grouped(output, line)
+    parts = tuple(part for event in events for part in event.parts)
+    return replace(events[0], role=Role.MODEL, parts=parts, meta=False) if events else None
+
+
+def _is_sealed(event: Event) -> bool:
+    """Is it a compaction item: the one kind of item that is no message and no result, but is not the model's?"""
+    return event.role is Role.USER and event.meta
 
 
 def response_call(response: JSON, line: int | None = None) -> ModelCall:

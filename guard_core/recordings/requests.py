@@ -37,9 +37,15 @@ SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """What the recording itself says about a compaction that the next request shows."""
+    """What the recording itself says about a compaction that the next request shows.
+
+    `length` is the number of messages at its head that the compaction left or made, None where only a comparison with
+    the log can tell.
+    """
 
     kind: str = "summary"
+    length: int | None = None
+    summariser: ModelCall | None = None
     trigger: str = ""
     tokens_before: int | None = None
     tokens_after: int | None = None
@@ -133,7 +139,7 @@ class Thread:
         """A request that begins with the history: what is new goes to the log, then the answer."""
         if not self._keys:
             self.lost = request.lost if request.lost < UNKNOWN else 0
-        elif request.declared is not None:
+        if request.declared is not None and (self._keys or request.declared.length is not None):
             self._compact(request, keys, request.declared)
             return
         missing = min(max(0, request.lost - self.lost), len(self._keys))
@@ -207,7 +213,11 @@ class Thread:
         self.calls.append(msgspec.structs.replace(request.call, at=at, response=response))
 
     def _compact(self, request: Request, keys: list[bytes], declared: Declared | None) -> None:
-        summariser = self._take_summariser(request)
+        summariser = declared.summariser if declared else None
+        if summariser is None:
+            summariser = self._take_summariser(request)
+        elif self.calls and summariser.source_id and self.calls[-1].source_id == summariser.source_id:
+            self.calls.pop()  # its request stays in the log: it may have been the first to show the last results
         items, tail = self._matched(request, keys)
         messages = tuple(item.event for item in items if item.index is None)
         at = len(self.events)
@@ -221,7 +231,7 @@ class Thread:
                 trigger=declared.trigger if declared else "",
                 tokens_before=declared.tokens_before if declared else None,
                 tokens_after=declared.tokens_after if declared else None,
-                summariser=summariser,
+                summariser=None if summariser is None else msgspec.structs.replace(summariser, at=at, response=None),
                 line=declared.line if declared else request.call.line,
                 timestamp=declared.timestamp if declared else request.call.timestamp,
                 note=declared.note if declared else "",
@@ -244,6 +254,8 @@ class Thread:
             before = before if found is None else found
             items.append(_Item(key, event, found))
         items.reverse()
+        if request.declared is not None and (told := request.declared.length) is not None:
+            return items[:told], [(item.event, item.key) for item in items[told:]]
         cut = len(items)
         behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)
         if behind and items[behind - 1].index == len(self.events) - 1:

@@ -19,6 +19,7 @@ from tests.guard_core.recordings.reading import (
     read_as,
     recognises,
     spoiled,
+    texts,
 )
 
 USER = {"role": "user", "content": "List files"}
@@ -131,6 +132,78 @@ def test_it_does_not_take_other_json():
     assert not recognises(FORMAT, [USER, {"role": "assistant", "content": "Hi"}])
     assert not recognises(FORMAT, lines({"type": "response_item", "payload": CALL}))
     assert not recognises(FORMAT, {"messages": [USER]})
+
+
+def test_a_streamed_response_is_put_together():
+    whole = response("r1", 100, CALL)
+    pieces = [
+        {"type": "response.created", "response": {**whole, "output": [], "usage": None}},
+        {"type": "response.output_item.done", "item": CALL},
+    ]
+    end = {"type": "response.completed", "response": whole}
+    log = lines(
+        {"request": {"input": [USER]}, "response": [*pieces, end]},
+        logged([USER, CALL, OUTPUT], response("r2", 140, DONE)),
+    )
+    session = session_of(log)
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, 100), (3, 140)]
+    broken = session_of(lines({"request": {"input": [USER]}, "response": pieces}, logged([USER], whole)))
+    assert [(step.at, step.response, step.prompt_tokens) for step in broken.calls] == [(1, None, None), (1, 1, 100)]
+
+
+def test_a_failed_request_is_a_call_without_an_answer():
+    failed = {"request": {"model": "m", "input": [USER]}, "response": None, "error": {"message": "overloaded"}}
+    session = session_of(lines(failed, logged([USER], response("r1", 100, CALL))))
+    assert [(step.response, step.prompt_tokens) for step in session.calls] == [(None, None), (1, 100)]
+
+
+def test_everything_that_a_response_brought_is_its_answer():
+    listed = {"type": "mcp_list_tools", "id": "l1", "tools": []}
+    own = {"type": "shell_call_output", "call_id": "s1", "output": [{"stdout": "a.txt"}]}
+    session = session_of(lines(logged([USER], response("r1", 100, listed, THOUGHT, own, DONE))))
+    assert [part for part in session.events[1].parts if isinstance(part, TextPart)] == [TextPart("One file")]
+
+
+SEALED = {"type": "compaction", "id": "k1", "encrypted_content": "QUJD"}
+
+
+def test_a_compaction_asked_for_is_declared_and_its_call_is_the_summariser():
+    window = [{**USER, "type": "message"}, SEALED]
+    asked = {
+        "request": {"input": [USER, CALL, OUTPUT]},
+        "response": {**response("r2", 150, *window), "object": "response.compaction"},
+    }
+    new = {"role": "user", "content": "And now?"}
+    log = [logged([USER], response("r1", 100, CALL)), asked, logged([*window, new], response("r3", 60, DONE))]
+    recording = read_as(FORMAT, lines(*log))
+    (session,) = recording.sessions
+    check_session(session)
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.evidence, compaction.kind) == (3, Evidence.DECLARED, "opaque")
+    assert (kept(compaction.base), len(compaction.messages)) == ([0], 1)
+    assert compaction.summariser is not None
+    assert compaction.summariser.prompt_tokens == 150
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, 100), (4, 60)]
+    assert texts(session)[-2:] == ["And now?", "One file"]
+    assert (recording.facts.compactions, recording.facts.model_calls) == (1, 3)
+
+
+def test_a_compaction_by_the_provider_drops_what_stands_before_its_item():
+    log = [
+        logged([USER], response("r1", 100, CALL)),
+        logged([USER, CALL, OUTPUT], response("r2", 150, SEALED, DONE)),
+        logged([USER, CALL, OUTPUT, SEALED, DONE, {"role": "user", "content": "Thanks"}], response("r3", 40, DONE)),
+        logged([SEALED, DONE, {"role": "user", "content": "Thanks"}, DONE, USER], response("r4", 50, DONE)),
+    ]
+    session = session_of(lines(*log))
+    assert [(item.at, kept(item.base), len(item.messages)) for item in session.compactions] == [(4, [], 1)]
+    assert [step.prompt_tokens for step in session.calls] == [100, 150, 40, 50]
+
+
+def test_a_log_that_begins_behind_a_compaction_begins_with_it():
+    session = session_of(lines(logged([SEALED, USER], response("r1", 40, DONE))))
+    assert [(item.at, len(item.messages)) for item in session.compactions] == [(0, 1)]
+    assert texts(session) == ["List files", "One file"]
 
 
 def test_wrong_types_anywhere_are_survived():
