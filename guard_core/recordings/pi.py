@@ -1,12 +1,14 @@
 """pi (pi-coding-agent) sessions: a header line, then entries that are a list (version 1) or a tree (2 and 3).
 
 In a tree the log is the path from the last entry to the root; calls on other branches count apart. Prompt tokens are
-`input + cacheRead + cacheWrite`; an aborted or failed message without usage is no call. `compaction` declares a
+`input + cacheRead + cacheWrite`; an aborted or failed message without usage is no call, and since version 3 its words
+are never sent again: they stay out of the log. `compaction` declares a
 compaction: after it the context is its summary and the entries from `firstKeptEntryId` on (version 1:
 `firstKeptEntryIndex`, counted over all entries with the header). Branch summaries, `custom_message` entries and the
 output of the user's own commands (`bashExecution`) are sent, but begin no turn; `custom`, labels and changes of model
-or thinking level are not sent. Kinds that pi's descendants add are counted and keep the chain of parents whole. Neither
-the system prompt nor the tools are in the file.
+or thinking level are not sent. Kinds that pi's descendants add are counted and keep the chain of parents whole; of
+oh-my-pi's the titles, `reset_boundary` (`/clear`: an empty context, no compaction in the facts) and a sub-agent's
+`session_init` with its system prompt are read. Else neither the system prompt nor the tools are in the file.
 Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.md.
 """
 
@@ -17,7 +19,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from guard_core.recordings import fields
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
@@ -29,8 +41,10 @@ from guard_core.views import Inserted, Span, View
 COMPACTED = (
     "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{}\n</summary>"
 )
-BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}\n</summary>"
+BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
 FAILED = frozenset({"aborted", "error"})
+PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
+_COUNTS = ("input", "output", "cacheRead", "cacheWrite")
 _LEAF_KEYS = ("leafId", "targetId", "entryId")
 _ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
 
@@ -48,7 +62,7 @@ class PiFormat:
         entries = sum(_is_entry(obj) for obj in heads)
         if any(_is_header(obj) for obj in heads):
             return entries > 0 or len(heads) == 1
-        return entries * 2 > len(heads) and any("parentId" in obj for obj in heads)
+        return entries * 2 > len(heads) and any("parentId" in obj or _is_pis_own(obj) for obj in heads)
 
     def read(self, source: Source) -> Recording:
         path = _active_path(source)
@@ -67,6 +81,12 @@ def _is_entry(obj: dict[str, Any]) -> bool:
     if obj.get("type") == "message":
         return bool(fields.text(fields.mapping(obj, "message"), "role")) and "sessionId" not in obj
     return fields.text(obj, "type") in _ENTRY_KINDS and "timestamp" in obj
+
+
+def _is_pis_own(obj: dict[str, Any]) -> bool:
+    """A message as only pi writes it: the beginning of a list (version 1) may be missing."""
+    message = fields.mapping(obj, "message")
+    return fields.text(message, "role") == "toolResult" or "cacheRead" in fields.mapping(message, "usage")
 
 
 class _Node(NamedTuple):
@@ -108,11 +128,12 @@ class _Reader:
         self.facts = FactCounter("pi")
         self.log = SessionBuilder("pi", source)
         self.header: dict[str, Any] = {}
-        self.title = ""
+        self.title = self.system = ""
         self.seen: set[str] = set()
         self.starts: dict[str, int] = {}  # entry id: events before it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
         self.elsewhere = 0  # messages on other branches
+        self.unsent = 0  # answers that were aborted or failed
 
     def line(self, line: Line, on_path: bool) -> None:
         kind, entry = fields.text(line.obj, "type"), fields.text(line.obj, "id")
@@ -121,6 +142,7 @@ class _Reader:
             self.starts[entry] = len(self.log.events)
         if _is_header(line.obj):
             self.header = self.header or line.obj
+            self.title = self.title or fields.text(line.obj, "title")
         elif entry and entry in self.seen:
             self.notes.folded += 1
         elif kind == "message":
@@ -129,13 +151,19 @@ class _Reader:
             self._compaction(line, on_path)
         elif kind in {"branch_summary", "custom_message"}:
             self._added(line, kind, on_path)
+        elif kind == "reset_boundary" and on_path:
+            self._reset(line)
         else:
             self._other(line.obj, kind)
         self.seen.add(entry)
 
     def _other(self, entry: dict[str, Any], kind: str) -> None:
         if kind == "session_info":
-            self.title = fields.text(entry, "name") or self.title
+            self.title = fields.text(entry, "name").strip()  # an empty name takes the old one back
+        elif kind in {"title", "title_change"}:
+            self.title = fields.text(entry, "title").strip() or self.title
+        elif kind == "session_init":
+            self.system = fields.text(entry, "systemPrompt")
         else:
             self.notes.skip(kind or "line without a type")
 
@@ -174,6 +202,8 @@ class _Reader:
         for part in parts:
             if isinstance(part, ToolCallPart):
                 self.facts.tool_call(part.id)
+        if odd := fields.odd_count(fields.mapping(message, "usage"), *_COUNTS):
+            self.source.problem(odd, place["line"])
         call = _call(message, place)
         if call is not None and call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
@@ -181,10 +211,18 @@ class _Reader:
         if not on_path:
             self.log.side_calls += [_placed(call, at, None)] if call is not None else []
             return
+        if parts and self._is_never_sent(message):
+            self.unsent += 1
+            parts = ()
         if parts:
             self.log.event(Role.MODEL, parts, **place)
         if call is not None:
             self.log.calls.append(_placed(call, at, at if parts else None))
+
+    def _is_never_sent(self, message: dict[str, Any]) -> bool:
+        """Later versions pass over answers that were aborted or failed; those of 2025 sent what there was of them."""
+        version = fields.tokens(self.header, "version") or 1
+        return version >= PASSES_OVER_FAILED and fields.text(message, "stopReason") in FAILED
 
     def _added(self, line: Line, kind: str, on_path: bool) -> None:
         """What pi or an extension put into the conversation as the user's message."""
@@ -205,21 +243,32 @@ class _Reader:
             self.notes.skip("compaction on another branch")
             return
         at, start = len(self.log.events), self._first_kept(line.obj)
-        summary = fields.text(line.obj, "summary")
+        summary, told = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
         tail: View = (Span(start, at),) if start < at else ()
-        self.log.compactions.append(
+        self.log.compaction(
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED,
                 kind="summary+tail" if tail else "summary",
-                base=(Inserted(0), *tail) if summary else tail,
-                messages=(message,) if summary else (),
-                trigger="hook" if line.obj.get("fromHook") is True else "",
+                base=(Inserted(0), *tail) if told else tail,
+                messages=(message,) if told else (),
+                trigger="hook" if True in (line.obj.get("fromHook"), line.obj.get("fromExtension")) else "",
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
-                note="" if summary else "The summary is not in the file.",
+                note="" if summary else "The summary is empty." if told else "The summary is not in the file.",
+            )
+        )
+
+    def _reset(self, line: Line) -> None:
+        """The user cleared the context: nothing from before is sent any more."""
+        at = len(self.log.events)
+        when = fields.timestamp(line.obj, "timestamp")
+        note = "The user cleared the context."
+        self.log.compaction(
+            RecordedCompaction(
+                at, Evidence.DECLARED, "edit", (), trigger="clear", line=line.number, timestamp=when, note=note
             )
         )
 
@@ -235,10 +284,20 @@ class _Reader:
     def recording(self) -> Recording:
         if not self.header and not self.facts.messages:
             raise DamagedRecording("the session holds no entry that can be read")
-        notes = ["The system prompt and the schemas of the tools are not in the file."]
+        missing = (
+            "The schemas of the tools are" if self.system else "The system prompt and the schemas of the tools are"
+        )
+        notes = [f"{missing} not in the file."]
+        if fields.text(self.header, "parentSession") or fields.text(self.header, "branchedFrom"):
+            notes.append("Forked from another session file: its history stands at the head.")
         if self.elsewhere:
             notes.append(f"{self.elsewhere} messages on other branches are not in the log; their calls count apart.")
+        if self.unsent:
+            notes.append(
+                f"{self.unsent} answers that were aborted or failed are not in the log: they are not sent again."
+            )
         session = self.log.session(
+            system=(TextPart(self.system),) if self.system else None,
             source_id=fields.text(self.header, "id"),
             title=self.title,
             agent="pi",
@@ -276,10 +335,13 @@ def _parts(content: Any) -> tuple[Part, ...]:
     """Text, thinking, calls and pictures of a message."""
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
-    return tuple(_part(block) for block in fields.objects(content))
+    blocks = content if isinstance(content, list) else []
+    return tuple(TextPart(block) if isinstance(block, str) else _part(block) for block in blocks if block)
 
 
-def _part(block: dict[str, Any]) -> Part:
+def _part(block: Any) -> Part:
+    if not isinstance(block, dict):
+        return OtherPart("unknown", block)
     kind = fields.text(block, "type")
     if kind == "toolCall":
         name, call_id = fields.text(block, "name"), fields.text(block, "id")
@@ -288,8 +350,10 @@ def _part(block: dict[str, Any]) -> Part:
         sealed = fields.text(block, "thinkingSignature")
         return ReasoningPart(fields.text(block, "thinking"), opaque_bytes=fields.opaque_size(sealed) if sealed else 0)
     if kind == "image":
-        data = fields.text(block, "data")
-        return fields.media(fields.text(block, "mimeType"), data) if data else MediaPart()
+        mime, data = fields.text(block, "mimeType"), fields.text(block, "data")
+        if data.startswith("blob:"):  # oh-my-pi keeps large pictures in files of their own
+            return MediaPart(mime=mime, uri=data[:2000])
+        return fields.media(mime, data) if data else MediaPart(mime=mime)
     found = fields.content_parts([block])
     return found[0] if found else TextPart("")
 
@@ -299,12 +363,24 @@ def _own_words(message: dict[str, Any], role: str) -> tuple[Part, ...]:
     if message.get("excludeFromContext") is True:
         return ()
     if role == "bashExecution":
-        command, output = fields.text(message, "command"), fields.text(message, "output")
-        return (TextPart(f"Ran `{command}`\n```\n{output}\n```" if output else f"Ran `{command}`\n(no output)"),)
+        return (TextPart(_command_words(message)),)
     summary = fields.text(message, "summary")
     if summary:
         return (TextPart((BRANCH if role == "branchSummary" else COMPACTED).format(summary)),)
     return _parts(message.get("content"))
+
+
+def _command_words(message: dict[str, Any]) -> str:
+    """How pi tells the model of a command that the user ran: `bashExecutionToText` in core/messages.ts."""
+    command, output, code = fields.text(message, "command"), fields.text(message, "output"), message.get("exitCode")
+    words = f"Ran `{command}`\n```\n{output}\n```" if output else f"Ran `{command}`\n(no output)"
+    if message.get("cancelled") is True:
+        words += "\n\n(command cancelled)"
+    elif isinstance(code, int) and code:
+        words += f"\n\nCommand exited with code {int(code)}"
+    if message.get("truncated") is True and (path := fields.text(message, "fullOutputPath")):
+        words += f"\n\n[Output truncated. Full output: {path}]"
+    return words
 
 
 FORMAT = PiFormat()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from guard_core.errors import DamagedRecording
 from guard_core.events import ToolResultPart
 from guard_core.recordings.pi import FORMAT
 from tests.guard_core.recordings.reading import (
@@ -76,6 +79,16 @@ def test_an_aborted_answer_without_usage_is_no_call():
     assert texts(session) == ["Go", "Go on", "Yes"]
 
 
+def test_the_words_of_an_aborted_answer_are_never_sent_again_since_version_three():
+    talk = chain(user("Go"), assistant("I beg", 50, reason="aborted"), user("Go on"), assistant("Yes", 60))
+    session = session_of(*talk)
+    assert texts(session) == ["Go", "Go on", "Yes"]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, None, 50), (2, 2, 60)]
+    assert any("1 answers that were aborted" in note for note in session.notes)
+    older = session_of(*talk, header={**HEADER, "version": 2})
+    assert texts(older) == ["Go", "I beg", "Go on", "Yes"]
+
+
 def test_a_compaction_keeps_the_entries_from_the_first_kept_on():
     cut = entry("k", "e4", "compaction", summary="Files were listed", firstKeptEntryId="e3", tokensBefore=150)
     session = session_of(*TALK, cut, entry("e5", "k", message=assistant("Yes", 80)))
@@ -112,6 +125,66 @@ def test_what_pi_adds_is_sent_but_begins_no_turn():
     assert "Tried tabs" in texts(session)[2]
 
 
+def test_a_command_of_the_user_is_told_with_its_end():
+    ran = {"role": "bashExecution", "command": "make", "output": "", "exitCode": 2}
+    cut = {**ran, "output": "long", "cancelled": True, "truncated": True, "fullOutputPath": "out.txt"}
+    session = session_of(*chain(ran, cut))
+    assert texts(session) == [
+        "Ran `make`\n(no output)\n\nCommand exited with code 2",
+        "Ran `make`\n```\nlong\n```\n\n(command cancelled)\n\n[Output truncated. Full output: out.txt]",
+    ]
+
+
+def test_titles_of_pi_and_its_descendants():
+    slot, change = {"type": "title", "v": 1, "title": "Slot", "pad": " "}, entry("t", "e4", "title_change", title="New")
+    assert read_as(FORMAT, lines(slot, HEADER, *TALK)).sessions[0].title == "Slot"
+    assert session_of(*TALK, change, header={**HEADER, "title": "Old"}).title == "New"
+    named = entry("n", "e4", "session_info", name=" Mine ")
+    assert session_of(*TALK, named).title == "Mine"
+    assert session_of(*TALK, named, entry("o", "n", "session_info", name="")).title == ""
+
+
+def test_a_cleared_context_is_empty_and_no_compaction_in_the_facts():
+    recording = read_as(
+        FORMAT, lines(HEADER, *TALK, entry("r", "e4", "reset_boundary"), entry("u", "r", message=user("Hi")))
+    )
+    assert [(item.at, item.kind, item.base) for item in recording.sessions[0].compactions] == [(5, "edit", ())]
+    assert recording.facts.compactions == 0
+
+
+def test_a_sub_agent_tells_its_system_prompt():
+    session = session_of(
+        entry("i", None, "session_init", systemPrompt="Be brief."), entry("u", "i", message=user("Hi"))
+    )
+    assert session.system is not None
+    assert session.system[0].text == "Be brief."
+
+
+def test_an_empty_summary_is_sent_in_its_frame():
+    session = session_of(*TALK, entry("k", "e4", "compaction", summary="", firstKeptEntryId="e3", tokensBefore=5))
+    assert "<summary>" in session.compactions[0].messages[0].parts[0].text
+    assert session.compactions[0].note == "The summary is empty."
+
+
+def test_a_fork_and_a_picture_kept_elsewhere_are_told():
+    picture = {
+        "role": "user",
+        "content": ["See", {"type": "image", "data": "blob:sha256:ab", "mimeType": "image/png"}, 7],
+    }
+    session = session_of(*chain(picture), header={**HEADER, "parentSession": "before.jsonl"})
+    assert [getattr(part, "uri", "") for part in session.events[0].parts] == ["", "blob:sha256:ab", ""]
+    assert session.events[0].parts[2].value == 7
+    assert any("Forked" in note for note in session.notes)
+
+
+def test_a_count_that_is_no_count_is_named():
+    bad = assistant("Done", 100)
+    bad["usage"]["input"] = 10**17
+    assert read_as(FORMAT, lines(HEADER, *chain(user("Go"), bad))).notes.problems[0].line == 3
+    with pytest.raises(DamagedRecording, match="input is 100000000000000000"):
+        read_as(FORMAT, lines(HEADER, *chain(user("Go"), bad)), strict=True)
+
+
 def test_unknown_kinds_keep_the_chain_whole():
     novel = entry("n", "e4", "mood", value="bright")
     recording = read_as(FORMAT, lines(HEADER, *TALK, novel, entry("e5", "n", message=assistant("Yes", 80))))
@@ -133,6 +206,12 @@ def test_a_line_before_the_header_and_a_damaged_one_are_passed_over():
     recording = read_as(FORMAT, lines({"title": "x"}, HEADER) + b"{broken\n" + lines(*TALK))
     assert recording.facts.messages == 5
     assert recording.notes.problem_count == 1
+
+
+def test_it_takes_a_list_whose_beginning_is_missing():
+    flat = [{"type": "message", "timestamp": TIME, "message": message} for message in (user("Go"), assistant("Yes"))]
+    assert recognises(FORMAT, lines(*flat))
+    assert not recognises(FORMAT, lines(flat[0], flat[0]))
 
 
 def test_it_does_not_take_other_json_lines():
