@@ -20,8 +20,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from guard_core.errors import DamagedRecording
-from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import chat, fields
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
@@ -252,14 +254,15 @@ def _read_session_lines(source: Source, facts: FactCounter) -> Iterator[Session]
 def _read_trajectory(source: Source, value: JSON, facts: FactCounter) -> Session:
     builder = SessionBuilder("hermes", source)
     system: tuple[Part, ...] | None = None
-    for turn in fields.objects(value.get("conversations")):
+    turns = list(fields.objects(value.get("conversations")))
+    for turn, after in zip(turns, [*turns[1:], {}], strict=True):
         speaker, text = fields.text(turn, "from").lower(), fields.text(turn, "value")
         role = SPEAKERS.get(speaker)
         facts.message()
         if speaker in RESULT_SPEAKERS:
             builder.event(Role.USER, _responses(text, facts))
         elif role is Role.MODEL:
-            builder.answer(_answer(text, facts), call={})
+            builder.answer(_answer(text, _answered_ids(after), facts), call={})
         elif role is Role.SYSTEM and not builder.events:
             system = (TextPart(text),)
         elif role is not None:
@@ -278,21 +281,31 @@ def _read_trajectory(source: Source, value: JSON, facts: FactCounter) -> Session
     )
 
 
-def _answer(text: str, facts: FactCounter) -> tuple[Part, ...]:
-    """Thoughts, text and calls in the order of the text."""
+def _answer(text: str, call_ids: list[str], facts: FactCounter) -> tuple[Part, ...]:
+    """Thoughts, text and calls in the order of the text. Calls have no ids of their own: `call_ids` in their order."""
     parts: list[Part] = []
+    ids = iter(call_ids)
     end = 0
     for name, body, start, stop in _tagged(text, ("think", "tool_call")):
         _add_text(parts, text[end:start])
         end = stop
-        if name == "think":
-            parts.append(ReasoningPart(body))
-        else:
+        if name == "tool_call":
             facts.tool_call()
             call = fields.decoded(body)
-            parts.append(chat.tool_call(call) if isinstance(call, dict) else ToolCallPart("", body))
+            part = chat.tool_call(call) if isinstance(call, dict) else ToolCallPart("", body)
+            parts.append(msgspec.structs.replace(part, id=part.id or next(ids, "")))
+        elif body:  # a model that does not think has empty tags
+            parts.append(ReasoningPart(body))
     _add_text(parts, text[end:])
     return tuple(parts)
+
+
+def _answered_ids(turn: JSON) -> list[str]:
+    """The ids of the calls that the results of a turn answer."""
+    if fields.text(turn, "from").lower() not in RESULT_SPEAKERS:
+        return []
+    bodies = (fields.decoded(body) for _, body, _, _ in _tagged(fields.text(turn, "value"), ("tool_response",)))
+    return [fields.text(body, "tool_call_id") for body in bodies]
 
 
 def _tagged(text: str, names: tuple[str, ...]) -> Iterator[tuple[str, str, int, int]]:
@@ -325,7 +338,7 @@ def _responses(text: str, facts: FactCounter) -> tuple[Part, ...]:
         name = fields.text(found, "name")
         content = found["content"] if isinstance(found, dict) and "content" in found else body
         call_id = fields.text(found, "tool_call_id")
-        facts.tool_result(call_id, len(content) if isinstance(content, str) else len(body))
+        facts.tool_result(call_id, len(value_text(content)))
         parts.append(ToolResultPart(name, content, call_id))
     return tuple(parts)
 

@@ -320,6 +320,20 @@ def test_trajectories_are_taken_apart_at_their_tags():
     assert (recording.facts.messages, recording.facts.tool_results, len(recording.sessions)) == (10, 4, 2)
 
 
+def test_calls_of_trajectories_take_the_ids_of_their_results():
+    body = json.dumps({"tool_call_id": "c9", "name": "bash", "content": {"output": "a"}})
+    answer = '<think>\n</think>\n<tool_call>{"name": "bash", "arguments": {}}</tool_call>'
+    turns = [
+        TURNS[1],
+        {"from": "gpt", "value": answer},
+        {"from": "tool", "value": f"<tool_response>{body}</tool_response>"},
+    ]
+    recording = read_as(FORMAT, turns)
+    assert recording.sessions[0].events[1].parts == (ToolCallPart("bash", {}, "c9"),)
+    assert recording.sessions[0].events[2].parts == (ToolResultPart("bash", {"output": "a"}, "c9"),)
+    assert recording.facts.largest_tool_result_chars == len('{"output":"a"}')
+
+
 def test_a_bare_array_of_turns_is_one_session():
     assert [call.at for call in read_as(FORMAT, TURNS).sessions[0].calls] == [1, 3]
 
