@@ -6,15 +6,18 @@ recording.format, recording.sessions, recording.facts, recording.notes
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
-from guard_core.recordings import sqlite_source
+from guard_core.recordings import fields, sqlite_source
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.first_look import FirstLook, Looks
 from guard_core.recordings.limits import Limits
@@ -41,6 +44,8 @@ __all__ = [
     "read",
 ]
 
+_LOOKED_AT = 20  # objects, to say whose they are
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
 # What a reader may raise on content that nobody thought of; told as a damaged recording, never as a traceback.
 _UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 
@@ -95,16 +100,34 @@ def read_source(source: Source) -> Recording:
 
 def detect(source: Source) -> RecordingFormat:
     """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
+    if found := _first_match(source):
+        return found
+    if source.shape is Shape.JSON:
+        _check_value(source)
+    _check_single_line(source)
+    raise _unknown(source)
+
+
+def _first_match(source: Source) -> RecordingFormat | None:
     for format_ in FORMATS:
         try:
             if format_.matches(source):
                 return format_
         except (RecordingError, *_UNFORESEEN):
             continue
-    if source.shape is Shape.JSON:
-        source.json(allow_nan=True)  # a damaged beginning is told as such: raises
-    _check_single_line(source)
-    raise _unknown(source)
+    return None
+
+
+def _check_value(source: Source) -> None:
+    """Raise what is damaged in a JSON value. Several values one after the other are told as that."""
+    try:
+        source.json(allow_nan=True)
+    except RecordingError as error:
+        several = "trailing characters" in error.reason and len(_values(source)) > 1
+        if not several or not (whose := _elsewhere(source)):
+            raise
+        reason = f"{error.reason}: values one after the other; {whose}"
+        raise DamagedRecording(reason, line=error.line, column=error.column) from error
 
 
 def _check_single_line(source: Source) -> None:
@@ -115,14 +138,48 @@ def _check_single_line(source: Source) -> None:
     try:
         source.json(allow_nan=True)
     except RecordingError as error:
-        if error.line == heads[0].number:
+        if error.line is not None and error.line >= heads[0].number:
             raise
 
 
 def _unknown(source: Source) -> UnknownFormat:
+    seen = f"this is {_seen(source)}, which no known format writes"
+    if whose := _elsewhere(source):
+        return UnknownFormat(f"{seen}; {whose}")
     known = ", ".join(dict.fromkeys(format_.label for format_ in FORMATS))
-    line = 1 if source.shape is Shape.TEXT else None
-    return UnknownFormat(f"this is {_seen(source)}, which no known format writes. Known are: {known}", line=line)
+    return UnknownFormat(f"{seen}. Known are: {known}", line=1 if source.shape is Shape.TEXT else None)
+
+
+def _elsewhere(source: Source) -> str:
+    """The format that has such objects in an array instead of lines, or the other way round, and what to do."""
+    values = _values(source)
+    lined = source.shape is not Shape.LINES
+    how = "one per line: jq -c writes them so" if lined else "in one array: jq -s writes it"
+    try:
+        again = "\n".join(map(json.dumps, values)) if lined else json.dumps(values)
+        with Source.open(again.encode()) as other:
+            found = _first_match(other)
+    except (RecordingError, RecursionError):
+        return ""
+    return f"{found.label} has such objects {how}" if found else ""
+
+
+def _values(source: Source) -> list[Any]:
+    """The first objects of the file: of its lines, of its array (a good one), or one after the other."""
+    if source.shape is Shape.LINES:
+        return [line.obj for line in source.head_lines(_LOOKED_AT)]
+    found: list[Any] = []
+    if source.shape is Shape.JSON:
+        with suppress(RecordingError):
+            value = source.json(allow_nan=True)
+            return list(fields.objects(value[:_LOOKED_AT])) if isinstance(value, list) else []
+        text = source.head(source.limits.head_bytes).decode("utf-8-sig", "replace")
+        at = 0
+        with suppress(ValueError, RecursionError):
+            while len(found) < _LOOKED_AT:
+                value, at = json.JSONDecoder().raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr]
+                found.append(value)
+    return [value for value in found if isinstance(value, dict)]
 
 
 def _seen(source: Source) -> str:

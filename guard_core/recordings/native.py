@@ -25,6 +25,7 @@ from guard_core.views import Inserted, Rewritten, Span, Synthetic
 NAME = "compaction-inspector"
 VERSION = 1  # of the lines below; raise it when a reader of the version before would misread them
 _LISTS = ("events", "calls", "side_calls", "compactions", "guard_states")
+_EVENT = {"index", "events"}  # the keys of the line of an event
 _KINDS: dict[str, type[msgspec.Struct]] = {
     "calls": ModelCall,
     "side_calls": ModelCall,
@@ -68,7 +69,9 @@ class Native:
     label = "Compaction Inspector export"
 
     def matches(self, source: Source) -> bool:
-        return any(line.obj.get("format") == NAME and "session" in line.obj for line in source.head_lines(5))
+        """A header, or the lines that stand behind one: an export without its header is told as that."""
+        heads = [line.obj for line in source.head_lines(5)]
+        return any((head.get("format") == NAME and "session" in head) or head.keys() == _EVENT for head in heads)
 
     def read(self, source: Source) -> Recording:
         drafts: list[_Draft] = []

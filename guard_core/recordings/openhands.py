@@ -51,7 +51,8 @@ class OpenHandsFormat:
     def matches(self, source: Source) -> bool:
         if source.shape is Shape.JSON:
             value = source.json()
-            return any(is_event(item) for item in array_of(value)[:50]) or (isinstance(value, dict) and is_row(value))
+            whole = isinstance(value, dict) and is_row(value)
+            return whole or any(is_event(item) or is_row(item) for item in fields.objects(array_of(value)[:50]))
         return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())
 
     def read(self, source: Source) -> Recording:

@@ -78,6 +78,8 @@ def conversations(source: Source) -> Iterator[Row]:
             yield Row(((item, 1) for item in _flat(value["history"])), value)
         elif isinstance(value, dict) and is_event(value):
             yield Row([(value, 1)], {})
+        elif rows := [item for item in fields.objects(array_of(value)) if is_row(item)]:
+            yield from (Row(((item, None) for item in _flat(row["history"])), row) for row in rows)
         else:
             yield Row(((item, None) for item in fields.objects(array_of(value))), {})
         return

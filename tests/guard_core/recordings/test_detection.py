@@ -1,13 +1,19 @@
-"""Recognising a format never trips over what stands in the fields."""
+"""Recognising a format: by content in whatever wrapping, and never tripping over what stands in the fields."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from contextlib import suppress
 
-from guard_core.errors import RecordingError
+import pytest
+
+from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
+from guard_core.recordings import read
 from guard_core.recordings.registry import FORMATS
 from guard_core.recordings.source import Source
 from tests.guard_core.recordings.reading import lines, spoiled
+from tests.recordings.seeds import SEEDS
 
 # Keys that detection looks at, together in one object that is no recording at all.
 RECORD = {
@@ -37,3 +43,50 @@ def test_no_format_trips_over_wrong_types():
                 for format_ in FORMATS:
                     with suppress(RecordingError):  # a damaged file, told in a sentence
                         format_.matches(source)
+
+
+def in_one_value(content):
+    """The seeds that are one JSON value."""
+    with suppress(ValueError):
+        return json.loads(content)
+
+
+WRAPPINGS = {
+    "a byte order mark": lambda content: b"\xef\xbb\xbf" + content,
+    "CRLF": lambda content: content.replace(b"\n", b"\r\n"),
+    "blank lines around": lambda content: b"\n\n" + content + b"\n \n",
+    "gzip": gzip.compress,
+}
+TEXTS = {name: content for name, content in SEEDS.items() if not content.startswith((b"SQLite", b"PK"))}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_wrapping_changes_nothing(name, wrapping):
+    assert read(WRAPPINGS[wrapping](TEXTS[name])).facts == read(TEXTS[name]).facts
+
+
+@pytest.mark.parametrize("name", [name for name, content in TEXTS.items() if in_one_value(content)])
+def test_how_json_is_laid_out_changes_nothing(name):
+    value = in_one_value(TEXTS[name])
+    for layout in ({"indent": 2}, {"separators": (",", ":")}):
+        assert read(json.dumps(value, **layout).encode()).facts == read(TEXTS[name]).facts
+
+
+def test_lines_in_an_array_or_spread_over_lines_are_told_what_they_are():
+    events = [json.loads(line) for line in SEEDS["claude-code"].splitlines()]
+    spread = "\n".join(json.dumps(event, indent=2) for event in events).encode()
+    for content in (json.dumps(events).encode(), json.dumps(events, indent=1).encode(), spread):
+        with pytest.raises((UnknownFormat, DamagedRecording), match="Claude Code has such objects one per line"):
+            read(content)
+
+
+def test_an_array_written_as_lines_is_told_what_it_is():
+    with pytest.raises(UnknownFormat, match="Cline, Roo Code has such objects in one array"):
+        read(lines(*json.loads(SEEDS["cline"])))
+
+
+@pytest.mark.parametrize("name", ["atif", "inspect", "swe-agent"])
+def test_rubbish_behind_a_value_is_damage(name):
+    with pytest.raises(DamagedRecording, match="trailing characters"):
+        read(SEEDS[name].rstrip(b"\n") + b"\nrubbish\n")

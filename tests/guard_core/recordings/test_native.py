@@ -36,6 +36,11 @@ def test_equal_sessions_give_equal_bytes():
     assert native.write(TALK) == native.write(read(native.write(TALK)).sessions[0])
 
 
+def test_an_export_without_its_header_is_told_as_that():
+    with pytest.raises(DamagedRecording, match="without the header of a session"):
+        read(native.write(TALK).split(b"\n", 1)[1])
+
+
 def test_a_missing_event_leaves_a_marked_gap():
     data = native.write(TALK).split(b"\n")
     del data[2]

@@ -183,6 +183,7 @@ def test_rows_of_an_evaluation_are_sessions_flat_or_in_pairs():
     rows = [{"instance_id": "i1", "history": OLD}, {"instance_id": "i2", "history": [[OLD[1], OLD[2]]]}]
     recording = read_as(FORMAT, lines(*rows))
     assert [session.title for session in recording.sessions] == ["i1", "i2"]
+    assert read_as(FORMAT, rows).facts == recording.facts
     assert (recording.facts.messages, recording.facts.largest_tool_result_chars) == (5, 5)
     assert recording.sessions[0].events[2].parts[0].name == "run"
 
