@@ -14,6 +14,7 @@ import_urls = [
     path("status", imports.status, name="import_status"),
     path("cancel", imports.cancel, name="import_cancel"),
     path("again", imports.again, name="import_again"),
+    path("choose", imports.choose, name="import_choose"),
 ]
 urlpatterns = [
     path("", home.home, name="home"),

@@ -6,18 +6,21 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from inspector.figures.first_look import picture
 from inspector.models import Import, Session
+from inspector.presenters import choosing
+from inspector.services import deleting
 from inspector.services.importing import Report, cancel_import, start_import
 from inspector.services.uploads import lacks_log
 from inspector.views.errors import plain
+from inspector.views.home import undo
 
 PHASES = {"received": "received", "parsed": "reading", "counted": "counting tokens", "indexed": "storing"}
-MAX_LISTED = 200  # sessions named on the report page
+MAX_LISTED = 100  # sessions named on the report page; its script shows the others as one asks for them
 
 
 @require_safe
@@ -26,7 +29,7 @@ def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     job = _job(pk)
     if "report" not in request.GET and (session := session_of(job)):
         return redirect(session)
-    return render(request, "inspector/imports/detail.html", _context(job))
+    return render(request, "inspector/imports/detail.html", {**_context(job), **undo(request.GET.get("undo", ""))})
 
 
 @require_safe
@@ -55,6 +58,25 @@ def again(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect(start_import(job.recording, strict=job.strict, window=job.window))
 
 
+@require_POST
+def choose(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Keep the chosen sessions of a file; the others go off the list, with an undo.
+
+    `out` names them; without script it is those of `listed` that came without their tick (`id`).
+    """
+    job = _job(pk)
+    out = _keys(request.POST.get("out", "")) | (_keys(request.POST.get("listed", "")) - set(request.POST.getlist("id")))
+    report = report_of(job)
+    mine = out & set(report.sessions) if report else set()
+    undo = deleting.delete(Session.objects.filter(recording=job.recording, ordinal__gte=0, pk__in=mine))
+    query = f"?report&undo={undo}" if undo else "?report"
+    return HttpResponseRedirect(f"{job.get_absolute_url()}{query}")
+
+
+def _keys(text: str) -> set[str]:
+    return set(text.split(",")) - {""}
+
+
 def session_of(job: Import) -> Session | None:
     """The session to go on to: the only one, of an import that left nothing out."""
     report = report_of(job)
@@ -73,7 +95,8 @@ def _job(pk: UUID) -> Import:
 
 def _context(job: Import) -> dict[str, Any]:
     report = report_of(job)
-    found = Session.objects.filter(recording=job.recording, deleted=None).order_by("ordinal")
+    found = Session.objects.filter(recording=job.recording, deleted=None).order_by("ordinal") if report else None
+    rows = [choosing.row(session) for session in found] if found is not None else []
     names = list(PHASES)
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
@@ -84,7 +107,9 @@ def _context(job: Import) -> dict[str, Any]:
         "job": job,
         "look": None if job.ended else picture(job.first_look),
         "report": report,
-        "sessions": list(found[:MAX_LISTED]) if report else [],
+        "sessions": rows[:MAX_LISTED],
+        "all_sessions": rows if len(rows) > 1 else [],
+        "listed": ",".join(row["id"] for row in rows[:MAX_LISTED]),
         "phases": places,
         "wal_missing": report is not None and recording is not None and lacks_log(recording),
         "skipped": sorted(report.skipped.items(), key=lambda item: -item[1]) if report else [],

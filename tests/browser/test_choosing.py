@@ -1,0 +1,63 @@
+"""A file with many sessions by hand: find, sort, untick, keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from guard_core.recordings import native
+from tests.browser.conftest import nodes, shot
+from tests.browser.test_looks import violations
+from tests.builders import model, session, user
+from tests.services.server import running, until
+
+COUNT = 250
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A server, and the address of a file's report with 250 sessions: every fifth is about deployments."""
+    with running(tmp_path_factory.mktemp("many")) as started:
+        values = [
+            session(
+                *[user(f"question {n}"), model("answer")] * (n % 7 + 1),
+                title=f"{'Deploy' if n % 5 == 0 else 'Session'} {n:03}",
+                model="gpt-4o" if n % 2 else "claude-sonnet-4-5",
+            )
+            for n in range(COUNT)
+        ]
+        answer = started.upload("many.jsonl", b"".join(native.write_all(values)))
+        place = answer.headers["location"]
+        until(lambda: "250 sessions in this file" in started.get(place).text)
+        yield started, place
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (1440, "dark"), (360, "light"), (360, "dark")])
+def test_the_choice_is_accessible_and_fits(open_page, many, width, theme):
+    server, place = many
+    page = open_page(width, theme=theme, server=server)
+    page.goto(place)
+    page.get_by_role("button", name="Show more").wait_for()
+    shot(page, f"choose-{width}-{theme}")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert violations(page) == []
+    assert nodes(page) < 2_000
+
+
+def test_sessions_are_found_sorted_unticked_and_the_rest_is_kept(open_page, many):
+    server, place = many
+    page = open_page(server=server)
+    page.goto(place)
+    rows = page.locator(".choose-table tbody tr")
+    assert rows.count() == 100
+    assert page.locator(".choose-table tbody input:checked").count() == 100
+    page.get_by_role("button", name="Messages").click()
+    assert rows.first.locator("td").nth(3).inner_text() == "14"
+    page.get_by_label("Find sessions of this file").fill("deploy")
+    assert rows.count() == 50
+    page.get_by_role("button", name="Untick all").click()
+    page.get_by_label("Find sessions of this file").fill("")
+    page.get_by_role("button", name="Keep 200 of 250").click()
+    page.get_by_text("50 sessions deleted").wait_for()
+    shot(page, "choose-kept")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("250 sessions").first.wait_for()
