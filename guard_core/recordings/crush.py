@@ -1,10 +1,12 @@
 """Crush and the old Go OpenCode: SQLite databases in the project's folder, one session per session row.
 
 Definition: `internal/db` and `internal/message/content.go` of https://github.com/charmbracelet/crush.
-A message's `parts` are a JSON array of `{type, data}`; the input of a `tool_call` is JSON text. The token counts of a
+A message's `parts` are a JSON array of `{type, data}`, in some versions behind zstd; the input of a `tool_call` is JSON
+text. Attached text and the user's own shell commands are sent as text of the user's message. The token counts of a
 session row are overwritten at every step, so only those after the last call are known, and differently by version (the
-prompt may leave cached tokens to the completion, it is 0 after a summary): they are told in a note, and calls carry
-none. `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
+prompt may leave cached tokens to the completion, it is 0 after a summary): they are told in a note. Calls carry none,
+but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones included).
+`message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Sessions with
 a `parent_session_id` are sub-agents and titles, sessions of their own. Facts count message rows, ids of calls and
 results, and summaries.
@@ -12,9 +14,15 @@ results, and summaries.
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import binascii
+import io
+import re
+from typing import Any, NamedTuple
 
-from guard_core.errors import DamagedRecording
+import zstandard
+
+from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import chat, fields, normalise
 from guard_core.recordings.base import Recording
@@ -22,10 +30,14 @@ from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.source import Source
 from guard_core.recordings.sqlite_source import Database, tables
-from guard_core.sessions import Evidence, RecordedCompaction, Session
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
 NOT_SENT = frozenset({"finish"})  # parts that only tell how a message ended
+_ZSTD = b"\x28\xb5\x2f\xfd"  # how a zstd frame begins (RFC 8878, 3.1.1)
+_WINDOW = 2**27  # bytes; zstd's own limit without --long
+# Colours and moves of the cursor, which Crush takes out of what it sends (ECMA-48, 5.4).
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
 
 
@@ -49,6 +61,13 @@ class CrushFormat:
 
 
 FORMAT = CrushFormat()
+
+
+class _Usage(NamedTuple):
+    """What a version wrote of a call beside the end of its answer."""
+
+    prompt: int | None
+    completion: int | None
 
 
 class _Reader:
@@ -75,18 +94,22 @@ class _Reader:
         for row in rows:
             self._facts.message()
             with self._source.tolerate():
-                event = self._event(row)
                 named = bool(summary) and row.get("id") == summary
+                items = self._items(row)
+                event = self._event(row, items)
                 if event is None:
                     continue
+                usage = _usage(items)
+                if usage.prompt:
+                    self._facts.call(usage.prompt)
                 if named or row.get("is_summary_message"):
-                    self._summarised(builder, row, event)
+                    self._summarised(builder, row, event, usage)
                 else:
-                    _append(builder, row, event)
+                    _append(builder, row, event, usage)
         if summary and not any(row.get("id") == summary for row in rows):
             self._facts.compaction()
             builder.notes.append("The session was summarised; the summary message is no longer in the database.")
-        builder.notes.extend(_notes(header, len(rows)))
+        builder.notes.extend(_notes(header, len(rows), any(call.prompt_tokens for call in builder.calls)))
         return builder.session(
             agent="Crush",
             title=fields.text(header, "title"),
@@ -94,45 +117,74 @@ class _Reader:
             started_at=_time(header.get("created_at")),
         )
 
-    def _event(self, row: JSON) -> Event | None:
+    def _items(self, row: JSON) -> list[JSON]:
+        """The parts of a message as they are stored. Raises DamagedRecording."""
+        what = f"the parts of message {str(row.get('id'))[:60]}"
+        stored = row.get("parts")
+        if isinstance(stored, bytes) and stored.startswith(_ZSTD):
+            stored = self._inflated(stored, what)
+        listed = self._database.json(stored, what)
+        if not isinstance(listed, list):
+            raise DamagedRecording(f"{what} are no list")
+        for item in listed:
+            if not isinstance(item, dict):
+                self._source.notes.skip("part that is no object")
+        return list(fields.objects(listed))
+
+    def _inflated(self, stored: bytes, what: str) -> bytes:
+        limit = self._source.limits.line_bytes
+        try:
+            with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(io.BytesIO(stored)) as stream:
+                found = stream.read(limit + 1)
+        except zstandard.ZstdError as error:
+            raise DamagedRecording(f"{what}: the zstd frame is damaged") from error
+        if len(found) > limit:
+            raise LimitExceeded(f"{what}: more than {limit} bytes when inflated")
+        return found
+
+    def _event(self, row: JSON, items: list[JSON]) -> Event | None:
         role = chat.ROLES.get(fields.text(row, "role"))
         if role is None:
             self._source.notes.skip(f"message of role {fields.text(row, 'role')[:40] or 'none'}")
             return None
-        listed = self._database.json(row.get("parts"), f"the parts of message {str(row.get('id'))[:60]}")
-        parts = tuple(part for item in fields.objects(listed) if (part := self._part(item)) is not None)
+        parts = tuple(part for item in items for part in self._parts(item))
         return Event(role, parts, source_id=str(row.get("id") or ""), timestamp=_time(row.get("created_at")))
 
-    def _part(self, item: JSON) -> Part | None:
+    def _parts(self, item: JSON) -> tuple[Part, ...]:
         data = fields.mapping(item, "data")
         match fields.text(item, "type"):
             case "text":
-                return TextPart(fields.text(data, "text"))
+                return (TextPart(fields.text(data, "text")),)
             case "reasoning":
-                signature = fields.text(data, "signature") or fields.text(data, "thought_signature")
-                opaque = fields.opaque_size(signature) if signature else 0
-                return ReasoningPart(fields.text(data, "thinking"), opaque_bytes=opaque)
+                return (ReasoningPart(fields.text(data, "thinking"), opaque_bytes=_sealed(data)),)
             case "tool_call":
                 self._facts.tool_call(fields.text(data, "id"))
                 arguments = fields.arguments(data.get("input"))
-                return ToolCallPart(fields.text(data, "name"), arguments, fields.text(data, "id"))
+                return (ToolCallPart(fields.text(data, "name"), arguments, fields.text(data, "id")),)
             case "tool_result":
                 return self._result(data)
             case "binary":
-                return fields.media(_mime(data), fields.text(data, "Data") or fields.text(data, "data"))
+                return (_attached(data),)
+            case "shell_command":
+                output = _ANSI.sub("", fields.text(data, "output"))
+                return (
+                    TextPart(f"$ {fields.text(data, 'command')}\n{output}\n(exit code {data.get('exit_code') or 0})"),
+                )
             case "image_url":
-                return fields.media("", fields.text(data, "url"))
+                return (fields.media("", fields.text(data, "url")),)
             case kind if kind in NOT_SENT:
-                return None
+                return ()
             case kind:
-                return OtherPart(kind or "unknown", data or item)
+                return (OtherPart(kind or "unknown", data or item),)
 
-    def _result(self, data: JSON) -> ToolResultPart:
+    def _result(self, data: JSON) -> tuple[Part, ...]:
         content, call_id = fields.text(data, "content"), fields.text(data, "tool_call_id")
         self._facts.tool_result(call_id, len(content))
-        return ToolResultPart(fields.text(data, "name"), content, call_id, data.get("is_error") is True)
+        result = ToolResultPart(fields.text(data, "name"), content, call_id, data.get("is_error") is True)
+        picture = fields.text(data, "data")
+        return (result, fields.media(_mime(data), picture)) if picture else (result,)
 
-    def _summarised(self, builder: SessionBuilder, row: JSON, event: Event) -> None:
+    def _summarised(self, builder: SessionBuilder, row: JSON, event: Event, usage: _Usage) -> None:
         self._facts.compaction()
         kept = tuple(part for part in event.parts if not isinstance(part, ReasoningPart))
         message = Event(Role.USER, kept, source_id=event.source_id, timestamp=event.timestamp, meta=True)
@@ -143,24 +195,57 @@ class _Reader:
                 kind="summary",
                 base=(Inserted(0),),
                 messages=(message,),
+                summariser=ModelCall(at=len(builder.events), **_call(row, event, usage)) if usage.prompt else None,
                 timestamp=event.timestamp,
             )
         )
 
 
-def _append(builder: SessionBuilder, row: JSON, event: Event) -> None:
+def _usage(items: list[JSON]) -> _Usage:
+    ends = [fields.mapping(item, "data") for item in items if item.get("type") == "finish"]
+    end = ends[-1] if ends else {}
+    return _Usage(fields.tokens(end, "prompt_tokens") or None, fields.tokens(end, "completion_tokens") or None)
+
+
+def _call(row: JSON, event: Event, usage: _Usage) -> dict[str, Any]:
+    """Fields of ModelCall."""
+    found = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
+    return {**found, "prompt_tokens": usage.prompt, "output_tokens": usage.completion}
+
+
+def _append(builder: SessionBuilder, row: JSON, event: Event, usage: _Usage) -> None:
     place: dict[str, Any] = {"source_id": event.source_id, "timestamp": event.timestamp}
     if event.role is Role.MODEL:
-        call = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
-        builder.answer(event.parts, call=call, **place)
+        builder.answer(event.parts, call=_call(row, event, usage), **place)
     else:
         builder.event(event.role, event.parts, **place)
 
 
-def _notes(header: JSON, rows: int) -> list[str]:
-    notes = ["Crush keeps no tokens per call."]
+def _attached(data: JSON) -> Part:
+    """A file: text as Crush sends it to the model, anything else by its size."""
+    mime = _mime(data)
+    stored = fields.text(data, "Data") or fields.text(data, "data")
+    if not mime.startswith("text/"):
+        return fields.media(mime, stored)
+    try:
+        text, _ = normalise.text(base64.b64decode(stored, validate=True).decode("utf-8", "replace"))
+    except (binascii.Error, ValueError):
+        return fields.media(mime, stored)
+    path = fields.text(data, "Path")
+    return TextPart(f"<file path='{path}'>\n\n{text}\n</file>\n" if path else f"<file>\n\n{text}\n</file>\n")
+
+
+def _sealed(data: JSON) -> int:
+    """Bytes of signed or encrypted reasoning."""
+    signature = fields.text(data, "signature") or fields.text(data, "thought_signature")
+    blob = fields.text(fields.mapping(data, "responses_data"), "encrypted_content")
+    return sum(fields.opaque_size(found) for found in (signature, blob) if found)
+
+
+def _notes(header: JSON, rows: int, per_call: bool) -> list[str]:
+    notes = [] if per_call else ["Crush keeps no tokens per call."]
     prompt, completion = fields.tokens(header, "prompt_tokens"), fields.tokens(header, "completion_tokens")
-    if prompt or completion:
+    if (prompt or completion) and notes:
         notes[0] += (
             f" After the last one the session row says {prompt or 0} prompt and {completion or 0} completion tokens."
         )

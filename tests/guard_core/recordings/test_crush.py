@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
@@ -55,7 +56,7 @@ def database(tmp_path: Path):
                 "CREATE TABLE messages (id, session_id, role, parts, model, created_at, is_summary_message)"
             )
             for number, (role, parts) in enumerate(messages):
-                text = parts if isinstance(parts, str) else json.dumps(parts)
+                text = json.dumps(parts) if isinstance(parts, list) else parts
                 values = (f"m{number}", marks.get("session", "s1"), role, text, "m-1", 1760000000 + number, 0)
                 connection.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", values)
             for name in marks.get("summaries", ()):
@@ -110,13 +111,51 @@ def test_a_summary_that_is_gone_is_told_and_counted(database):
 
 def test_other_parts_are_kept(database):
     parts = [part("reasoning", thinking="Hm", signature="c2ln"), part("binary", MIMEType="image/png", Data="AAAA")]
-    event = (
-        read_as(FORMAT, database(USER, ("assistant", [*parts, part("shell_command", command="ls")])))
-        .sessions[0]
-        .events[1]
-    )
+    event = read_as(FORMAT, database(USER, ("assistant", [*parts, part("new_kind", x=1)]))).sessions[0].events[1]
     assert event.parts[:2] == (ReasoningPart("Hm", 3), MediaPart("image/png", 3))
-    assert event.parts[2].kind == "shell_command"
+    assert event.parts[2].kind == "new_kind"
+
+
+def test_attached_text_and_shell_commands_are_text_of_the_user(database):
+    file = part("binary", Path="a.txt", MIMEType="text/plain", Data="w6k=")
+    shell = part("shell_command", command="ls", output="\x1b[31ma.txt\x1b[0m", exit_code=1)
+    event = read_as(FORMAT, database(("user", [*USER[1], file, shell]))).sessions[0].events[0]
+    assert [piece.text for piece in event.parts] == [
+        "List",
+        "<file path='a.txt'>\n\né\n</file>\n",
+        "$ ls\na.txt\n(exit code 1)",
+    ]
+
+
+def test_a_picture_in_a_result_stands_beside_it(database):
+    shown = part("tool_result", tool_call_id="c1", content="See", data="AAAA", mime_type="image/png")
+    event = read_as(FORMAT, database(USER, LOOK, ("tool", [shown]))).sessions[0].events[2]
+    assert event.parts == (ToolResultPart("bash", "See", "c1"), MediaPart("image/png", 3))
+
+
+def test_tokens_beside_the_end_of_an_answer_are_those_of_its_call(database):
+    ended = part("finish", reason="end_turn", prompt_tokens=900, completion_tokens=20)
+    recording = read_as(FORMAT, database(USER, ("assistant", [*DONE[1], ended])))
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (1, 900)
+    assert recording.sessions[0].calls[0].output_tokens == 20
+    assert "no tokens" not in " ".join(recording.sessions[0].notes)
+
+
+def test_parts_behind_zstd_are_inflated(database):
+    packed = zstandard.ZstdCompressor().compress(json.dumps(USER[1]).encode())
+    assert texts(read_as(FORMAT, database(("user", packed), DONE)).sessions[0]) == ["List", "Done"]
+    with pytest.raises(DamagedRecording, match="the parts of message m0: the zstd frame is damaged"):
+        read_as(FORMAT, database(("user", packed[:4] + b"\xff" * 20), DONE), strict=True)
+
+
+@pytest.mark.parametrize("parts", [None, 7, "", "{}"])
+def test_parts_that_are_no_list_are_told_with_their_message(database, parts):
+    data = database(USER, ("assistant", parts), DONE)
+    with pytest.raises(DamagedRecording, match="the parts of message m1 are no list"):
+        read_as(FORMAT, data, strict=True)
+    recording = read_as(FORMAT, data)
+    assert texts(recording.sessions[0]) == ["List", "Done"]
+    assert [problem.message for problem in recording.notes.problems] == ["the parts of message m1 are no list"]
 
 
 def test_child_sessions_are_sessions_and_empty_ones_are_counted(database):
