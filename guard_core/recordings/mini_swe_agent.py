@@ -33,7 +33,8 @@ class MiniSweAgentFormat:
     label = "mini-swe-agent"
 
     def matches(self, source: Source) -> bool:
-        value = source.json() if source.shape is Shape.JSON else None
+        heads = [line.obj for line in source.head_lines(2)] if source.shape is Shape.LINES else []
+        value = source.json() if source.shape is Shape.JSON else heads[0] if len(heads) == 1 else None
         if isinstance(value, list):
             return _is_bare(value)
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):

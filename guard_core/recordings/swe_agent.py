@@ -5,9 +5,11 @@ Definition: https://swe-agent.com/latest/usage/trajectories/.
 is no history. Observations are user messages in the older, text-only agents (marked as automatic, so that they start no
 user turn) and tool messages where function calling was on (`tool_call_ids` is a list). `info.model_stats` has totals
 (`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; they are told in a note. A history
-processor (`replay_config`, an object or JSON text) elides old observations in every request without leaving a trace:
-the note names it. Facts count the messages of `history` and the longest observation of a step; SWE-agent's actions are
-commands in the first place, so tool calls are not counted as facts.
+processor (`replay_config`, an object or JSON text) elides old observations in every request: newer versions keep each
+step's request (`query`), and what it changed is an inferred edit of the history; without them a note names the
+processor. Where an agent tried again, each of its `attempts` is a session, the chosen one first. Facts count the
+messages of `history` (of the chosen attempt) and the longest observation of a step; SWE-agent's actions are commands in
+the first place, so tool calls are not counted as facts.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from guard_core.recordings import chat, fields
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.rebase import view_of
 from guard_core.recordings.source import Shape, Source
+from guard_core.sessions import Evidence, RecordedCompaction, Session
 
 
 class SweAgentFormat:
@@ -31,33 +35,93 @@ class SweAgentFormat:
 
     def matches(self, source: Source) -> bool:
         value = source.json() if source.shape is Shape.JSON else None
-        if not isinstance(value, dict) or not isinstance(value.get("trajectory"), list):
-            return False
-        first = next(fields.objects(value["trajectory"]), {})
-        steps = "action" in first and "observation" in first and "source" not in first
-        return isinstance(value.get("history"), list) or steps
+        return isinstance(value, dict) and any(map(_is_trajectory, _attempts(value)))
 
     def read(self, source: Source) -> Recording:
-        value = source.json()
-        steps = list(fields.objects(value.get("trajectory")))
-        history = list(fields.objects(value.get("history")))
-        if not history and not steps:
-            raise DamagedRecording("this SWE-agent trajectory has neither a history nor steps")
+        attempts = _attempts(source.json())
         facts = FactCounter(self.name)
-        facts.message(len(history))
+        facts.message(len(list(fields.objects(attempts[0].get("history")))))
+        steps = fields.objects(attempts[0].get("trajectory"))
         longest = max((len(fields.text(step, "observation")) for step in steps), default=0)
-        builder = SessionBuilder(self.name, source)
-        events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
-        system, events = chat.split_system(events)
-        for event in events:
-            _append(builder, event)
-        builder.notes.extend(_notes(value))
-        session = builder.session(system=system, **_about(value))
+        sessions = tuple(_session(source, attempt) for attempt in attempts)
+        if not any(session.events for session in sessions):
+            raise DamagedRecording("this SWE-agent trajectory has neither a history nor steps")
         counted = msgspec.structs.replace(facts.facts(), largest_tool_result_chars=longest)
-        return Recording(self.name, (session,), counted, source.notes)
+        return Recording(self.name, sessions, counted, source.notes)
 
 
 FORMAT = SweAgentFormat()
+
+
+def _is_trajectory(value: JSON) -> bool:
+    if not isinstance(value.get("trajectory"), list):
+        return False
+    first = next(fields.objects(value["trajectory"]), {})
+    steps = "action" in first and "observation" in first and "source" not in first
+    return isinstance(value.get("history"), list) or steps
+
+
+def _attempts(value: JSON) -> list[JSON]:
+    """The trajectory itself, which is the chosen attempt where there were several, and the other attempts."""
+    attempts = list(fields.objects(value.get("attempts")))
+    if not _is_trajectory(value):
+        return attempts or [value]
+    chosen = fields.tokens(fields.mapping(value, "info"), "best_attempt_idx")
+    return [value, *(attempt for index, attempt in enumerate(attempts) if index != chosen)]
+
+
+def _session(source: Source, value: JSON) -> Session:
+    steps = list(fields.objects(value.get("trajectory")))
+    history = list(fields.objects(value.get("history")))
+    builder = SessionBuilder("swe-agent", source)
+    events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
+    system, rest = chat.split_system(events)
+    queries = _queries(steps, history) if len(events) == len(history) else {}
+    edits = _Edits(builder, history, head=len(events) - len(rest))
+    for place, event in enumerate(rest, start=len(events) - len(rest)):
+        if place in queries:
+            edits.show(queries[place])
+        _append(builder, event)
+    builder.notes.extend(_notes(value, told=bool(queries)))
+    return builder.session(system=system, **_about(value))
+
+
+def _queries(steps: list[JSON], history: list[JSON]) -> dict[int, list[JSON]]:
+    """The request of each answer, by the answer's place in the history: a request has all messages before it."""
+    found: dict[int, list[JSON]] = {}
+    for step in steps:
+        query = list(fields.objects(step.get("query")))
+        if 0 < len(query) < len(history) and fields.text(history[len(query)], "role") == "assistant":
+            found[len(query)] = query
+    return found
+
+
+class _Edits:
+    """What the requests changed in the history."""
+
+    def __init__(self, builder: SessionBuilder, history: list[JSON], head: int) -> None:
+        self._builder = builder
+        self._history = [fields.plain_text(message.get("content")) for message in history]
+        self._head = head
+        self._changed: dict[int, str] = {}  # place in the history -> what was sent instead
+
+    def show(self, query: list[JSON]) -> None:
+        """The request of the next call: an edit, where it changes other messages than the one before did."""
+        sent = [fields.plain_text(message.get("content")) for message in query]
+        changed = {
+            place: text
+            for place, (text, kept) in enumerate(zip(sent, self._history, strict=False))
+            if text != kept and place >= self._head
+        }
+        if changed == self._changed:
+            return
+        self._changed = changed
+        at = len(self._builder.events)
+        events = [event for place in changed if (event := chat.chat_event(query[place], meta=True)) is not None]
+        places = [None if place in changed else place - self._head for place in range(self._head, self._head + at)]
+        self._builder.compaction(
+            RecordedCompaction(at, Evidence.INFERRED, "edit", base=view_of(places), messages=tuple(events))
+        )
 
 
 def _event(source: Source, message: JSON) -> Event | None:
@@ -67,7 +131,8 @@ def _event(source: Source, message: JSON) -> Event | None:
         source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
         return None
     observed = kind == "observation" or fields.text(message, "role") == "tool"
-    return Event(event.role, event.parts, author=fields.text(message, "agent"), meta=observed)
+    parts = (*fields.content_parts(message.get("thinking_blocks")), *event.parts)
+    return Event(event.role, parts, author=fields.text(message, "agent"), meta=observed)
 
 
 def _append(builder: SessionBuilder, event: Event) -> None:
@@ -108,7 +173,7 @@ def _about(value: JSON) -> dict[str, Any]:
     }
 
 
-def _notes(value: JSON) -> list[str]:
+def _notes(value: JSON, *, told: bool) -> list[str]:
     stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
     notes = ["SWE-agent records no tokens per call."]
     sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
@@ -117,7 +182,7 @@ def _notes(value: JSON) -> list[str]:
     config = _config(value)
     processors = [fields.mapping(config, "history_processor"), *fields.objects(config.get("history_processors"))]
     names = [name for item in processors if (name := fields.text(item, "type"))]
-    if names:
+    if names and not told:
         notes.append(
             f"Requests were changed by history processors that leave no trace in the file: {', '.join(names)}."
         )

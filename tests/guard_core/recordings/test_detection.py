@@ -86,7 +86,7 @@ def test_an_array_written_as_lines_is_told_what_it_is():
         read(lines(*json.loads(SEEDS["cline"])))
 
 
-@pytest.mark.parametrize("name", ["atif", "inspect", "swe-agent"])
+@pytest.mark.parametrize("name", ["atif", "inspect", "mini-swe-agent", "swe-agent"])
 def test_rubbish_behind_a_value_is_damage(name):
     with pytest.raises(DamagedRecording, match="trailing characters"):
         read(SEEDS[name].rstrip(b"\n") + b"\nrubbish\n")

@@ -10,9 +10,12 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.swe_agent import FORMAT
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.reading import (
     check_hostile,
     check_sample_facts,
+    check_session,
     lines,
     read_as,
     recognises,
@@ -74,6 +77,33 @@ def test_steps_are_read_where_there_is_no_history():
     assert [call.at for call in session.calls] == [1, 3]
 
 
+def test_what_a_request_elided_is_an_edit_of_the_history():
+    again = {"role": "assistant", "content": "Once more", "agent": "primary"}
+    history = [*TEXT_HISTORY, again, TEXT_HISTORY[3], {**again, "content": "Done"}]
+    elided = {**TEXT_HISTORY[3], "content": "Old output omitted"}
+    queries = [TEXT_HISTORY[:2], [*TEXT_HISTORY[:3], elided], [*TEXT_HISTORY[:3], elided, *history[4:6]]]
+    value = trajectory(history, trajectory=[{**STEP, "query": query} for query in queries])
+    recording = read_as(FORMAT, value)
+    session = recording.sessions[0]
+    check_session(session)
+    found = session.compactions
+    assert [(item.at, item.evidence, item.kind) for item in found] == [(3, Evidence.INFERRED, "edit")]
+    assert (found[0].base, found[0].messages[0].parts) == (
+        (Span(0, 2), Inserted(0)),
+        (TextPart("Old output omitted"),),
+    )
+    assert recording.facts.compactions == 0
+
+
+def test_other_attempts_are_sessions_behind_the_chosen_one():
+    other, chosen = trajectory(CALL_HISTORY[:3]), trajectory(TEXT_HISTORY)
+    value = {**chosen, "attempts": [other, chosen], "info": {**chosen["info"], "best_attempt_idx": 1}}
+    recording = read_as(FORMAT, value)
+    assert [len(session.events) for session in recording.sessions] == [3, 2]
+    assert recording.facts.messages == 4
+    assert len(read_as(FORMAT, {"attempts": [other, chosen]}).sessions) == 2
+
+
 def test_facts_count_messages_and_the_longest_observation():
     facts = read_as(FORMAT, trajectory(CALL_HISTORY)).facts
     assert (facts.messages, facts.largest_tool_result_chars) == (4, 5)
@@ -92,7 +122,9 @@ def test_it_does_not_take_other_trajectories():
 
 def test_wrong_types_anywhere_are_survived():
     value = trajectory(CALL_HISTORY, replay_config={"agent": {"history_processor": {"type": "x"}}})
-    check_hostile(FORMAT, (lines(bad) for bad in spoiled(value)))
+    asked = [{**STEP, "query": [TEXT_HISTORY[0], {**TEXT_HISTORY[1], "content": "Fix"}]}]
+    tried = {**trajectory(TEXT_HISTORY, trajectory=asked), "attempts": [value]}
+    check_hostile(FORMAT, (lines(bad) for content in (value, tried) for bad in spoiled(content)))
 
 
 def test_the_facts_of_the_samples_are_equal():
