@@ -8,15 +8,16 @@ and the same usage; lines form a tree over `parentUuid`; sub-agents are lines wi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from sys import intern
+from typing import Any
 
 import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Part, Role, ToolCallPart, ToolResultPart
-from guard_core.recordings import claude_look, fields, normalise
+from guard_core.recordings import claude_attachments, fields, looks, normalise
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.claude_lines import (
@@ -25,13 +26,17 @@ from guard_core.recordings.claude_lines import (
     Message,
     fuller,
     is_automatic,
+    is_moved,
     is_summary,
+    is_unsent,
     is_worded,
     parts_of,
     usage_of,
+    writes_marks,
 )
 from guard_core.recordings.claude_log import build
-from guard_core.recordings.claude_tree import Node, main_path
+from guard_core.recordings.claude_prompt import Prompt
+from guard_core.recordings.claude_tree import Node, main_path, parents_first
 from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.shelf import outline
 from guard_core.recordings.source import Line, Source
@@ -63,7 +68,7 @@ class ClaudeCode:
         return _Reader(source).read()
 
     def first_look(self, source: Source) -> FirstLook:
-        return claude_look.look(source)
+        return looks.look(source, looks.ClaudeCodeLine)
 
 
 FORMAT = ClaudeCode()
@@ -81,14 +86,16 @@ class _Reader:
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents told in progress lines, by message id
         self.uuids: dict[str, set[str]] = {}  # by kind of line
         self.counter = FactCounter(ClaudeCode.name)
-        self.titles: dict[str, str] = {}
+        self.prompt = Prompt(source.notes)
+        self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
+        self.moved = 0  # tool outputs that were moved to files of their own
         self.session_id = ""
 
     def read(self) -> Recording:
         for line in self.source.lines():
             with self.source.tolerate(line.number):
                 self._line(line)
-        if not self.messages:
+        if all(message.attached for message in self.messages.values()):
             raise DamagedRecording("a Claude Code file without any user or assistant message")
         self._count()
         sessions = self._sessions()
@@ -102,6 +109,10 @@ class _Reader:
             self._message(line, kind)
         elif kind == "system" and fields.text(obj, "subtype").endswith("compact_boundary"):
             self._boundary(line)
+        elif kind == "attachment":
+            self._attachment(line)
+        elif kind == "api-request-shape":
+            self.prompt.shape(obj)
         else:
             self._side_line(line, kind)
 
@@ -118,39 +129,65 @@ class _Reader:
         self.session_id = self.session_id or fields.text(obj, "sessionId")
         parts = parts_of(message.get("content"))
         _count_parts(parts, self.counter)
-        shelf = self.source.shelf
-        self.messages[line.number] = Message(
+        self.moved += sum(map(is_moved, parts))
+        self._keep(
+            line,
+            parts,
             node=node,
             role=Role.USER if kind == "user" else Role.MODEL,
-            parts=tuple(map(outline, parts)) if shelf else parts,
-            place=shelf.put(parts) if shelf else None,
-            timestamp=fields.timestamp(obj, "timestamp"),
             message_id=fields.text(message, "id"),
             model=intern(fields.text(message, "model")),
             usage=usage,
             meta=obj.get("isMeta") is True or is_automatic(parts),
             summary=summary,
             worded=kind == "user" and is_worded(parts),
-            agent=fields.text(obj, "agentId"),
+            marked=writes_marks(fields.text(obj, "version")),
+            unsent=is_unsent(obj, parts),
+        )
+
+    def _attachment(self, line: Line) -> None:
+        """What the software put before the model beside the user's words: an event, but no message of the facts."""
+        attachment = fields.mapping(line.obj, "attachment")
+        self.prompt.snapshot(attachment)
+        parts = claude_attachments.parts_sent(line.obj)
+        node = self._node(line, "attachment") if fields.text(line.obj, "uuid") else None
+        if parts and node is not None:
+            role, words = claude_attachments.role_of(line.obj), claude_attachments.is_users(line.obj)
+            self._keep(line, parts, node=node, role=role, meta=not words, attached=True)
+        elif not parts:
+            self.notes.skip(f"line kind attachment {fields.text(attachment, 'type')[:60]}".rstrip())
+
+    def _keep(self, line: Line, parts: tuple[Part, ...], **values: Any) -> None:
+        """A message (fields of `Message`), its texts on the shelf where there is one."""
+        shelf = self.source.shelf
+        self.messages[line.number] = Message(
+            parts=tuple(map(outline, parts)) if shelf else parts,
+            place=shelf.put(parts) if shelf else None,
+            timestamp=fields.timestamp(line.obj, "timestamp"),
+            agent=fields.text(line.obj, "agentId"),
+            **values,
         )
 
     def _boundary(self, line: Line) -> None:
         subtype = fields.text(line.obj, "subtype")
-        details = fields.mapping(line.obj, "compactMetadata") or fields.mapping(line.obj, "microcompactMetadata")
+        details = fields.mapping(line.obj, "microcompactMetadata") or fields.mapping(line.obj, "compactMetadata")
         for key in ("preTokens", "postTokens"):
             normalise.count(details.get(key), key)
         node = self._node(line, "boundary", keep_copies=True)
         if node is not None:
             when = fields.timestamp(line.obj, "timestamp")
-            self.boundaries[line.number] = Boundary(node, details, when, cleared=subtype.startswith("micro"))
+            agent, cleared = fields.text(line.obj, "agentId"), subtype.startswith("micro")
+            self.boundaries[line.number] = Boundary(node, details, when, cleared=cleared, agent=agent)
 
     def _side_line(self, line: Line, kind: str) -> None:
         obj = line.obj
         subtype = fields.text(obj, "subtype")
         self.notes.skip(" ".join(("line kind", kind[:60] or "(none)", subtype[:60])).strip())
-        for key in ("customTitle", "aiTitle", "summary"):
+        for key in ("customTitle", "aiTitle"):
             if fields.text(obj, key):
                 self.titles[key] = fields.text(obj, key)
+        if kind == "summary" and fields.text(obj, "summary"):
+            self.titles[fields.text(obj, "leafUuid")] = fields.text(obj, "summary")
         if kind == "progress":
             self._progress(line)
         if fields.text(obj, "uuid"):
@@ -187,7 +224,7 @@ class _Reader:
         seen: set[str] = set()
         calls: dict[str, ModelCall] = {}
         for message in self.messages.values():
-            if message.role is Role.USER or message.key not in seen:
+            if not message.attached and (message.role is Role.USER or message.key not in seen):
                 self.counter.message()
             if message.role is Role.MODEL:
                 seen.add(message.key)
@@ -205,7 +242,8 @@ class _Reader:
             if not boundary.cleared and key not in declared:
                 declared.add(key)
                 self.counter.compaction()
-        marks = sorted([*self.boundaries, *self.messages])
+        spoken = [line for line, message in self.messages.items() if not message.attached]
+        marks = sorted([*self.boundaries, *spoken])
         for before, line in pairwise([0, *marks]):
             message = self.messages.get(line)
             if message is not None and is_summary(message) and before not in self.boundaries:
@@ -214,40 +252,52 @@ class _Reader:
     # -- sessions
 
     def _sessions(self) -> list[Session]:
-        main = [message for message in self.messages.values() if not message.node.sidechain]
-        if not main:
-            return [self._whole(group, name) for name, group in self._sidechains().items()]
+        if not self._has_main():
+            return [self._whole(chain, name) for name, chain in self._sidechains().items()]
         path = main_path([node for node in self.nodes if not node.sidechain], self._tool_links(), self._bridges())
         log = build(path, self.messages, self.boundaries, self.source)
         builder = log.builder
         chains = self._sidechains()
         if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
-        self._add_side_calls(builder, {node.line for node in path}, chains)
-        session = log.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title())
-        return [session, *(self._whole(group, name) for name, group in chains.items() if _answers(group))]
+        if self.moved:
+            builder.notes.append(f"{self.moved} tool outputs lie in files of their own: the model saw these previews")
+        self._add_side_calls(builder, {node.line for node in path})
+        session = log.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title(), **self._prompt())
+        return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
 
-    def _whole(self, group: list[Message], name: str) -> Session:
-        log = build([message.node for message in group], self.messages, {}, self.source)
-        return log.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=f"Sub-agent {name[:40]}")
+    def _whole(self, chain: list[Node], name: str) -> Session:
+        log = build(parents_first(chain), self.messages, self.boundaries, self.source)
+        about = {} if self._has_main() else self._prompt()
+        title = f"Sub-agent {name[:40]}"
+        return log.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=title, **about)
 
-    def _sidechains(self) -> dict[str, list[Message]]:
-        """The messages of each sub-agent: by its id, in older versions by the first line of its branch."""
+    def _prompt(self) -> dict[str, Any]:
+        return {"system": self.prompt.system, "tools": self.prompt.tools}
+
+    def _answers(self, chain: list[Node]) -> bool:
+        return any(node.kind == "assistant" for node in chain)
+
+    def _has_main(self) -> bool:
+        return any(not message.node.sidechain for message in self.messages.values())
+
+    def _sidechains(self) -> dict[str, list[Node]]:
+        """The lines of each sub-agent: by its id, in older versions by the first line of its branch."""
         roots: dict[str, str] = {}
-        chains: dict[str, list[Message]] = {}
+        chains: dict[str, list[Node]] = {}
         for node in self.nodes:
             if node.sidechain:
                 roots[node.uuid] = roots.get(node.parent, node.uuid)
-        for message in self.messages.values():
-            if message.node.sidechain:
-                name = message.agent or roots.get(message.node.uuid) or "sub-agent"
-                chains.setdefault(name, []).append(message)
+                told = self.messages.get(node.line) or self.boundaries.get(node.line)
+                if told is not None:
+                    chains.setdefault(told.agent or roots[node.uuid] or "sub-agent", []).append(node)
         return chains
 
-    def _add_side_calls(self, builder: SessionBuilder, on_path: set[int], chains: dict[str, list[Message]]) -> None:
-        apart = [message for group in chains.values() for message in group]
+    def _add_side_calls(self, builder: SessionBuilder, on_path: set[int]) -> None:
+        apart = [message for message in self.messages.values() if message.node.sidechain]
         known = {call.source_id for call in builder.calls}
-        branch = [m for line, m in self.messages.items() if line not in on_path and not m.node.sidechain]
+        spoken = ((line, m) for line, m in self.messages.items() if not m.attached and not m.node.sidechain)
+        branch = [message for line, message in spoken if line not in on_path]
         dropped = {m.key: m for m in branch if m.usage is not None and m.message_id not in known}
         if branch:
             builder.notes.append(f"{len(branch)} messages on edited or rewound branches are not part of the session")
@@ -279,7 +329,9 @@ class _Reader:
         return {line: set(boundary.preserved) for line, boundary in self.boundaries.items() if boundary.preserved}
 
     def _title(self) -> str:
-        return self.titles.get("customTitle") or self.titles.get("aiTitle") or self.titles.get("summary") or ""
+        """The name that was given; a summary line counts only for a message of this file: many tell of another one."""
+        own = [uuid for uuid in self.titles if uuid in self.uuids.get("message", ())]
+        return next((self.titles[key] for key in ("customTitle", "aiTitle", *reversed(own)) if key in self.titles), "")
 
 
 def _count_parts(parts: Sequence[Part], counter: FactCounter) -> None:
@@ -288,7 +340,3 @@ def _count_parts(parts: Sequence[Part], counter: FactCounter) -> None:
             counter.tool_call(part.id or _MISSING_ID)
         elif isinstance(part, ToolResultPart):
             counter.tool_result(part.call_id or _MISSING_ID, len(part.content or ""))
-
-
-def _answers(group: Iterable[Message]) -> bool:
-    return any(message.role is Role.MODEL for message in group)

@@ -23,9 +23,10 @@ import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, part_text, utf8_bytes
-from guard_core.recordings import codex_words, fields, responses_items
+from guard_core.recordings import codex_words, fields, looks, responses_items
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.rebase import LogIndex, view_of
 from guard_core.recordings.source import Line, Shape, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Sourced
@@ -69,6 +70,9 @@ class CodexFormat:
             with source.tolerate(line.number):
                 reader.line(line)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return looks.look(source, looks.CodexLine)
 
 
 def _is_envelope(obj: dict[str, Any]) -> bool:

@@ -30,9 +30,10 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings import fields
+from guard_core.recordings import fields, looks
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.source import Line, Shape, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span, View
@@ -71,6 +72,9 @@ class PiFormat:
             with source.tolerate(line.number):
                 reader.line(line, path is None or line.number in path)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return looks.look(source, looks.PiLine)
 
 
 def _is_header(obj: dict[str, Any]) -> bool:

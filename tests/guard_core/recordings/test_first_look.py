@@ -26,6 +26,36 @@ def test_it_finds_the_calls_and_compactions_of_the_full_reading(transcript: Path
     assert look.model == session.model
 
 
+SAMPLES = Path(__file__).parents[4] / "shared/samples"
+LONG = (
+    "claude-code/long-2-compactions.jsonl",
+    "codex/long-2-compactions.jsonl",
+    "pi/v3-2-compactions.jsonl",
+    "pi/large-session-v1.jsonl",
+)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples are not at {SAMPLES}")
+@pytest.mark.parametrize("name", LONG)
+def test_it_tells_of_a_real_file_what_the_reading_tells(name: str) -> None:
+    look = recordings.first_look(SAMPLES / name)
+    (session,) = recordings.read(SAMPLES / name).sessions
+    assert look is not None
+    assert list(look.prompt_tokens) == [call.prompt_tokens for call in session.calls if call.prompt_tokens]
+    assert len(look.compactions) == sum(compaction.at <= session.calls[-1].at for compaction in session.compactions)
+    assert look.model == session.model
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples are not at {SAMPLES}")
+def test_a_rollout_with_records_of_usage_is_looked_at_too() -> None:
+    """Its token counts fold the calls of the summariser away; the chart of the reading has them apart."""
+    look = recordings.first_look(SAMPLES / "codex/rollout-0.169-2-compactions.jsonl")
+    (session,) = recordings.read(SAMPLES / "codex/rollout-0.169-2-compactions.jsonl").sessions
+    assert look is not None
+    assert set(look.prompt_tokens) > {call.prompt_tokens for call in session.calls}
+    assert len(look.compactions) == len(session.compactions)
+
+
 def test_it_passes_over_damaged_lines(transcript: Path) -> None:
     whole = recordings.first_look(transcript)
     transcript.write_bytes(b'{"broken\n' + transcript.read_bytes() + b"[1,2]\n\xff\xfe\n")

@@ -1,0 +1,169 @@
+"""First looks at long JSON Lines files: of each line only what tells a call's prompt tokens or a compaction.
+
+One struct a format names the keys that are looked at; everything else on a line is passed over without being built.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from guard_core.recordings.first_look import FirstLook
+from guard_core.recordings.source import Source
+
+
+class LookedAt(Protocol):
+    """One line. `tokens`: prompt tokens, cached ones included, 0 where it tells no call. `key`: what repeated tellings
+    of one call share; "" where each is a call of its own."""
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def compacts(self) -> bool: ...
+
+
+def look(source: Source, kind: type[LookedAt]) -> FirstLook:
+    """Lines that are damaged, or of another shape, are passed over: the full reading tells of them."""
+    decoder = msgspec.json.Decoder(kind)
+    calls: dict[object, int] = {}
+    compactions: list[int] = []
+    model = ""
+    with source.stream() as stream:
+        while raw := stream.readline(source.limits.line_bytes):
+            try:
+                line = decoder.decode(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if line.compacts:
+                compactions.append(len(calls))
+            elif line.tokens > 0:
+                calls[line.key or len(calls)] = line.tokens
+            model = line.model_name or model
+    return FirstLook(tuple(calls.values()), tuple(at for at in compactions if at < len(calls)), model)
+
+
+class _AnthropicUsage(msgspec.Struct, gc=False):
+    input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+
+class _AnthropicMessage(msgspec.Struct, gc=False):
+    id: str = ""
+    model: str = ""
+    usage: _AnthropicUsage | None = None
+
+
+class ClaudeCodeLine(msgspec.Struct, gc=False):
+    """Usage by message id, and compaction boundaries."""
+
+    type: str = ""
+    subtype: str = ""
+    isSidechain: bool = False  # noqa: N815 - the file's own spelling
+    message: _AnthropicMessage | None = None
+
+    @property
+    def tokens(self) -> int:
+        message = self.message
+        if self.type != "assistant" or self.isSidechain or message is None or message.usage is None or not message.id:
+            return 0
+        usage = message.usage
+        return usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+
+    @property
+    def key(self) -> str:
+        return self.message.id if self.message else ""
+
+    @property
+    def model_name(self) -> str:
+        return self.message.model if self.message and self.tokens else ""
+
+    @property
+    def compacts(self) -> bool:
+        return self.type == "system" and self.subtype == "compact_boundary"
+
+
+class _CodexUsage(msgspec.Struct, gc=False):
+    input_tokens: int = 0
+    total_tokens: int = 0
+
+
+class _CodexInfo(msgspec.Struct, gc=False):
+    last_token_usage: _CodexUsage | None = None
+    total_token_usage: _CodexUsage | None = None
+
+
+class _CodexPayload(msgspec.Struct, gc=False):
+    type: str = ""
+    model: str = ""
+    info: _CodexInfo | None = None
+
+
+class CodexLine(msgspec.Struct, gc=False):
+    """Token counts by the running total, which stays where a count is only told again, and compacted histories."""
+
+    type: str = ""
+    payload: _CodexPayload | None = None
+
+    @property
+    def tokens(self) -> int:
+        info = self.payload.info if self.payload else None
+        return info.last_token_usage.input_tokens if info and info.last_token_usage else 0
+
+    @property
+    def key(self) -> str:
+        info = self.payload.info if self.payload else None
+        total = info.total_token_usage if info else None
+        return f"{total.input_tokens} {total.total_tokens}" if total else ""
+
+    @property
+    def model_name(self) -> str:
+        return self.payload.model if self.payload and self.type == "turn_context" else ""
+
+    @property
+    def compacts(self) -> bool:
+        return self.type == "compacted"
+
+
+class _PiUsage(msgspec.Struct, gc=False):
+    input: int = 0
+    cacheRead: int = 0  # noqa: N815 - the file's own spelling
+    cacheWrite: int = 0  # noqa: N815
+
+
+class _PiMessage(msgspec.Struct, gc=False):
+    role: str = ""
+    model: str = ""
+    usage: _PiUsage | None = None
+
+
+class PiLine(msgspec.Struct, gc=False):
+    """Usage of assistant messages, and compaction entries."""
+
+    type: str = ""
+    message: _PiMessage | None = None
+
+    @property
+    def tokens(self) -> int:
+        usage = self.message.usage if self.message and self.message.role == "assistant" else None
+        return usage.input + usage.cacheRead + usage.cacheWrite if usage else 0
+
+    @property
+    def key(self) -> str:
+        return ""
+
+    @property
+    def model_name(self) -> str:
+        return self.message.model if self.message and self.tokens else ""
+
+    @property
+    def compacts(self) -> bool:
+        return self.type == "compaction"
