@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -250,9 +252,12 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise RecordingError("no messages were found in this file, so there is no session to show")
     watch.phase("counted")
     grown = growth.find_grown(recording)
-    counted = _count_all(found, recording, grown, watch)
+    waiting = deque(found.sessions[:MAX_SESSIONS])
+    left_out = len(found.sessions) - len(waiting)
+    found = replace(found, sessions=())  # each session goes when it is counted, and its events with it
+    counted = _count_all(waiting, recording, grown, watch)
     watch.phase("indexed")
-    report = _report(found, counted, watch)
+    report = _report(found, counted, left_out, watch)
     with transaction.atomic():
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
@@ -282,16 +287,14 @@ Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]
 
 
 def _count_all(
-    found: recordings.Recording, recording: Recording, grown: Recording | None, watch: Watch
+    waiting: deque[CoreSession], recording: Recording, grown: Recording | None, watch: Watch
 ) -> list[Counted]:
     """Count the events and store them, which nothing shows before their sessions are on the list."""
-    waiting = list(reversed(found.sessions[:MAX_SESSIONS]))
     watch.total = sum(len(session.events) for session in waiting)
     counted: list[Counted] = []
     while waiting:  # a session that was counted is held without its events
-        session = waiting.pop()
-        old = growth.find_old(grown, len(counted), session)
-        counted.append(_count(session, None if old else begin(recording), watch))
+        old = growth.find_old(grown, len(counted), waiting[0])
+        counted.append(_count(waiting.popleft(), None if old else begin(recording), watch))
     return counted
 
 
@@ -310,7 +313,7 @@ def _count(session: CoreSession, row: Session | None, watch: Watch) -> Counted:
     return session, ledger, attribution, window, session_counts(session, ledger, window.value, attribution, tools)
 
 
-def _report(found: recordings.Recording, counted: list[Counted], watch: Watch) -> Report:
+def _report(found: recordings.Recording, counted: list[Counted], left_out: int, watch: Watch) -> Report:
     notes = found.notes
     facts = msgspec.structs.asdict(found.facts)
     facts.pop("format")
@@ -326,6 +329,6 @@ def _report(found: recordings.Recording, counted: list[Counted], watch: Watch) -
         steps=sum(ledger.step_count for _, ledger, *_ in counted),
         reported=sum(int((ledger.steps["prompt_tokens"] > 0).sum()) for _, ledger, *_ in counted),
         window=counted[0][3] if counted else None,
-        left_out=max(0, len(found.sessions) - MAX_SESSIONS),
+        left_out=left_out,
         seconds=round(time.monotonic() - watch.started, 3),
     )
