@@ -18,8 +18,11 @@ from guard_core.sessions import ModelCall
 
 NAME = "claude-code"
 SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
+API_ERROR = "API Error"  # how lines about a failed request begin in versions that did not mark them
+MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
 # How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
 SUMMARY_WORDING = "This session is being continued from a previous conversation"
+MARKED_FROM = (1, 0, 30)  # the program of 1.0.30 knows `isCompactSummary`, that of 0.2.126 does not
 # Messages that Claude Code adds by itself in the user's name: they begin no turn.
 AUTOMATIC = (
     "<local-command-",
@@ -45,7 +48,10 @@ class Message:
     usage: ModelCall | None = None  # without `at`: where the call stands is known later
     meta: bool = False
     summary: bool = False  # by its own mark
-    worded: bool = False  # by the wording of versions that had no mark
+    worded: bool = False  # by the wording that every version uses
+    marked: bool = False  # written by a version that marks its summaries: there the wording alone proves nothing
+    attached: bool = False  # an attachment line: what the software added by itself
+    unsent: bool = False  # shown to the user alone: an error in the model's place
     agent: str = ""
 
     @property
@@ -62,6 +68,7 @@ class Boundary:
     details: dict[str, Any]
     timestamp: float | None
     cleared: bool  # a micro-compaction: tool results cleared, no summary
+    agent: str = ""
 
     @property
     def preserved(self) -> list[str]:
@@ -78,12 +85,29 @@ class Boundary:
 
 def is_summary(message: Message) -> bool:
     """A summary by its own mark, or by the wording of versions that had no mark; a quoted wording does not count."""
-    return message.summary or message.worded
+    return message.summary or (message.worded and not message.marked)
+
+
+def writes_marks(version: str) -> bool:
+    """Does this version of Claude Code mark the summaries it writes? Not known: no."""
+    numbers = version.split("-")[0].split(".")[:3]
+    return all(n.isascii() and n.isdigit() for n in numbers) and tuple(map(int, numbers)) >= MARKED_FROM
 
 
 def is_worded(parts: Sequence[Part]) -> bool:
     first = parts[0] if parts else None
     return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
+
+
+def is_unsent(line: dict[str, Any], parts: Sequence[Part]) -> bool:
+    """An error that Claude Code shows in the model's place; other lines of its own are sent as the model's words."""
+    first = parts[0] if parts else None
+    return line.get("isApiErrorMessage") is True or (isinstance(first, TextPart) and first.text.startswith(API_ERROR))
+
+
+def is_moved(part: Part) -> bool:
+    """A tool output whose text lies in a file of its own; the model saw the preview."""
+    return isinstance(part, ToolResultPart) and str(part.content).startswith(MOVED)
 
 
 def is_automatic(parts: Sequence[Part]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -20,6 +21,9 @@ from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
 # What Claude Code puts in place of a tool result that a micro-compaction cleared.
 CLEARED = "[Old tool result content cleared]"
+# A request that is this much smaller than the one before was compacted, whatever the file says: the smallest saving
+# for which Claude Code clears old results, and a share below what it clears.
+FALL_TOKENS, FALL_SHARE = 20_000, 0.5
 
 
 def build(
@@ -40,7 +44,7 @@ def build(
             log.boundary(boundaries[node.line])
         elif (message := messages.get(node.line)) is None:
             continue
-        elif message.role is Role.USER:
+        elif message.role is not Role.MODEL:
             log.user(message)
         elif group := groups.pop(message.key, None):
             log.answer(group)
@@ -60,7 +64,7 @@ class Log:
         self.pending: Boundary | None = None
 
     def user(self, message: Message) -> None:
-        if is_summary(message):
+        if is_summary(message) or (message.worded and self.pending is not None):
             self._compaction(message)
             return
         self.close()
@@ -70,8 +74,8 @@ class Log:
         """The lines of one API message: one event, one call."""
         self.close()
         first, last = group[0], group[-1]
-        if first.model == SYNTHETIC:
-            self.notes.skip("line written by Claude Code itself (no model call)")
+        if first.model == SYNTHETIC and first.unsent:
+            self.notes.skip("error shown by Claude Code (not sent to the model)")
             return
         alone = len(group) == 1
         parts = first.parts if alone else _joined(map(self._parts, group))
@@ -81,6 +85,8 @@ class Log:
             usage = fuller(usage, message.usage) if message.usage is not None else usage
         at = len(self.builder.events)
         response = self._event(first, parts, first.place if alone else None)
+        if first.model == SYNTHETIC:  # words that Claude Code put into the model's mouth: sent, but no call
+            return
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
         call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
@@ -89,7 +95,27 @@ class Log:
 
     def session(self, **values: Any) -> Session:
         """The session (fields of `Session`)."""
+        self.builder.notes.extend(self._falls())
         return self.builder.session(**values)
+
+    def _falls(self) -> list[str]:
+        """A note where requests shrank though no compaction stands there: `-p` wrote none before 1.0.128."""
+        compacted = [compaction.at for compaction in self.builder.compactions]
+        calls = [(call, call.prompt_tokens) for call in self.builder.calls if call.prompt_tokens]
+        falls = [
+            (before, tokens, call.line)
+            for (last, before), (call, tokens) in pairwise(calls)
+            if before - tokens >= FALL_TOKENS
+            and tokens < before * FALL_SHARE
+            and bisect_right(compacted, last.at) == bisect_right(compacted, call.at)
+        ]
+        if not falls:
+            return []
+        before, tokens, line = falls[0]
+        return [
+            f"the prompt shrank {len(falls)} times with no compaction in the file: "
+            f"first from {before} to {tokens} tokens at line {line}"
+        ]
 
     def _parts(self, message: Message) -> tuple[Part, ...]:
         """The parts of a message with their texts."""

@@ -21,7 +21,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
 
 def main_path(nodes: Sequence[Node], links: dict[str, set[int]], bridges: dict[int, set[str]]) -> list[Node]:
-    """The nodes on the path, in the order of the file.
+    """The nodes on the path, in the order of the file, parents first.
 
     `links` are lines that stand or fall together: those of one API message and the results of its tool calls (parallel
     calls fork the tree without being a branch). `bridges` are boundaries by line, with the uuids that they preserved:
@@ -37,7 +37,23 @@ def main_path(nodes: Sequence[Node], links: dict[str, set[int]], bridges: dict[i
         if line < last and any(by_uuid.get(uuid) in chosen for uuid in preserved):
             chosen.add(line)
     chosen |= _summaries(nodes, chosen)
-    return [node for node in nodes if node.line in chosen]
+    return parents_first([node for node in nodes if node.line in chosen])
+
+
+def parents_first(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes in their order, but none before its parent: a fast answer may be written before its question."""
+    by_uuid = {node.uuid: node for node in nodes if node.uuid}
+    done: set[int] = set()
+    ordered: list[Node] = []
+    for node in nodes:
+        line_of_descent: list[Node] = []
+        current: Node | None = node
+        while current is not None and current.line not in done:
+            done.add(current.line)
+            line_of_descent.append(current)
+            current = by_uuid.get(current.parent)
+        ordered.extend(reversed(line_of_descent))
+    return ordered
 
 
 def _walk(nodes: Sequence[Node]) -> set[int]:

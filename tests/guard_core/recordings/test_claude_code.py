@@ -39,6 +39,10 @@ def boundary(uuid, logical, **details):
     return {**line, "logicalParentUuid": logical, "compactMetadata": metadata}
 
 
+def attachment(uuid, parent, content, **fields):
+    return {"type": "attachment", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "attachment": content, **fields}
+
+
 def read(*objects, **options):
     return read_as(FORMAT, lines(*objects), **options)
 
@@ -151,6 +155,32 @@ def test_a_summary_of_older_versions_is_matched_by_its_wording():
     assert recording.facts.compactions == 1
 
 
+def test_the_wording_counts_no_more_where_the_version_marks_its_summaries():
+    pasted = user("s1", "a1", SUMMARY, version="1.0.128")
+    recording = read(user("u1", None), answer("a1", "u1"), pasted, answer("a2", "s1"))
+
+    assert recording.sessions[0].compactions == ()
+    assert recording.facts.compactions == 0
+
+
+def test_the_wording_behind_a_boundary_is_the_summary_of_any_version():
+    plain = user("s1", "b", SUMMARY, version="2.1.80")
+    found = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), plain, answer("a2", "s1"))
+
+    assert [item.kind for item in found.compactions] == ["summary"]
+    assert texts(found) == ["Look", "Done", "Done"]
+
+
+def test_a_request_that_shrank_with_no_compaction_in_the_file_is_told():
+    found = session(
+        user("u1", None), answer("a1", "u1", prompt=150_000), user("u2", "a1"), answer("a2", "u2", prompt=20_000)
+    )
+
+    assert found.notes == (
+        "the prompt shrank 1 times with no compaction in the file: first from 150000 to 20000 tokens at line 4",
+    )
+
+
 def test_the_wording_inside_a_tool_result_is_no_compaction():
     recording = read(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", result("t1", SUMMARY)))
 
@@ -208,13 +238,50 @@ def test_sub_agents_inside_the_file_are_sessions_of_their_own():
     assert recording.facts.model_calls == 1
 
 
-def test_lines_that_claude_code_wrote_itself_are_no_calls():
-    synthetic = answer("a1", "u1", "API Error", prompt=3)
-    synthetic["message"]["model"] = "<synthetic>"
-    recording = read(user("u1", None), synthetic, user("u2", "a1"))
+def synthetic(uuid, parent, content, **fields):
+    line = answer(uuid, parent, content, prompt=3, **fields)
+    line["message"]["model"] = "<synthetic>"
+    return line
+
+
+def test_errors_in_the_place_of_an_answer_are_no_calls_and_not_sent():
+    marked = synthetic("a2", "a1", "Prompt is too long", isApiErrorMessage=True)
+    recording = read(user("u1", None), synthetic("a1", "u1", "API Error: 529"), marked, user("u2", "a2"))
 
     assert recording.sessions[0].calls == ()
+    assert texts(recording.sessions[0]) == ["Look", "Look"]
     assert recording.facts.model_calls == 0
+
+
+def test_words_put_into_the_mouth_of_the_model_are_sent_but_no_call():
+    found = session(user("u1", None), synthetic("a1", "u1", "No response requested."), user("u2", "a1", "Next"))
+
+    assert texts(found) == ["Look", "No response requested.", "Next"]
+    assert found.calls == ()
+
+
+def test_a_sub_agent_may_be_compacted_itself():
+    side = {"isSidechain": True, "agentId": "k1"}
+    main, agent = read(
+        user("u1", None),
+        user("s1", None, "Search", **side),
+        answer("s2", "s1", "Found", **side),
+        {**boundary("b", "s2"), **side},
+        user("s3", "b", SUMMARY, isCompactSummary=True, **side),
+        answer("s4", "s3", "Done", **side),
+        answer("a1", "u1"),
+    ).sessions
+
+    assert (texts(agent), [item.at for item in agent.compactions]) == (["Search", "Found", "Done"], [2])
+    assert main.compactions == ()
+
+
+def test_an_answer_written_before_its_question_stands_behind_it():
+    side = {"isSidechain": True, "agentId": "k1"}
+    found = session(answer("s2", "s1", "Found", **side), user("s1", None, "Search", **side))
+
+    assert texts(found) == ["Search", "Found"]
+    assert [step.at for step in found.calls] == [1]
 
 
 def test_the_structured_copy_of_a_result_is_not_counted():
@@ -252,6 +319,43 @@ def test_a_title_is_taken_from_the_file():
     assert session({"type": "summary", "summary": "Other", "leafUuid": "x"}, user("u1", None), named).title == (
         "My refactoring"
     )
+
+
+def test_a_summary_line_about_another_conversation_is_no_title():
+    other = {"type": "summary", "summary": "Other", "leafUuid": "x"}
+    own = {"type": "summary", "summary": "Own", "leafUuid": "u1"}
+
+    assert session(other, user("u1", None)).title == ""
+    assert session(own, other, user("u1", None)).title == "Own"
+
+
+def test_tool_outputs_that_were_moved_out_are_told():
+    preview = result("t1", "<persisted-output>\nOutput too large (2 MB)")
+    found = session(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", preview), answer("a2", "r1"))
+
+    assert found.notes == ("1 tool outputs lie in files of their own: the model saw these previews",)
+
+
+def test_system_prompt_and_tools_are_read_where_they_are_written_down():
+    tool = {"name": "Read", "description": "Reads", "input_schema": {"type": "object"}}
+    late = {"name": "Cron", "defer_loading": True}
+    shape = {"system": [{"type": "text", "text": "Be brief."}], "tools": [tool, late]}
+    line = {"type": "api-request-shape", "sessionId": "s", "shape": shape}
+    snapshot = {"type": "prompt_snapshot", "systemPrompt": ["Be short."]}
+    recording = read(user("u1", None), line, attachment("x", "u1", snapshot), line, answer("a1", "x"))
+    found = recording.sessions[0]
+
+    assert [part.text for part in found.system] == ["Be brief."]
+    assert [(item.name, item.description, item.schema) for item in found.tools] == [
+        ("Read", "Reads", {"type": "object"})
+    ]
+    assert session(user("u1", None), attachment("x", "u1", snapshot)).system[0].text == "Be short."
+
+
+def test_a_later_system_prompt_is_told():
+    first, later = ({"type": "api-request-shape", "shape": {"system": name, "tools": []}} for name in ("One", "Two"))
+
+    assert read(user("u1", None), first, later).notes.skipped == {"later system prompt or tools": 1}
 
 
 def test_tokens_that_are_text_are_damage():

@@ -1,0 +1,83 @@
+"""What the model saw of the `attachment` lines of Claude Code."""
+
+import pytest
+
+from guard_core.events import MediaPart, Role
+from guard_core.recordings.claude_attachments import SELECTION_CHARS
+from tests.guard_core.recordings.reading import texts
+from tests.guard_core.recordings.test_claude_code import answer, attachment, read, user
+
+
+def sent(content, **fields):
+    """The events between a question and its answer."""
+    lines = user("u1", None, "Look"), attachment("x", "u1", content, **fields), answer("a1", "x", "Done")
+    return read(*lines).sessions[0].events[1:-1]
+
+
+def test_a_rendered_attachment_is_an_event_with_the_role_it_was_sent_in():
+    rendered = [
+        {"content": "<system-reminder>Today</system-reminder>"},
+        {"content": [{"type": "text", "text": "More"}]},
+    ]
+    (event,) = sent({"type": "date", "date": "2026-11-21"}, rendered=rendered, renderedRole="system")
+
+    assert (event.role, [part.text for part in event.parts]) == (
+        Role.SYSTEM,
+        ["<system-reminder>Today</system-reminder>", "More"],
+    )
+    assert event.meta
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"type": "skill_listing", "content": "- review"}, "- review"),
+        ({"type": "hook_additional_context", "content": ["One", "Two"], "hookName": "SessionStart"}, "One\nTwo"),
+        ({"type": "file", "content": {"type": "text", "file": {"content": "a = 1"}}}, "a = 1"),
+        ({"type": "nested_memory", "content": {"path": "b/CLAUDE.md", "content": "Be brief"}}, "Be brief"),
+        ({"type": "invoked_skills", "skills": [{"content": "One"}, {"content": "Two"}]}, "One\nTwo"),
+        ({"type": "todo_reminder", "content": [{"id": 1, "status": "done"}]}, '{"id":1,"status":"done"}'),
+        ({"type": "hook_success", "hookEvent": "SessionStart", "content": "Hello"}, "Hello"),
+        ({"type": "selected_lines_in_ide", "content": "x" * 9_000}, "x" * SELECTION_CHARS),
+    ],
+)
+def test_an_attachment_that_was_not_rendered_gives_its_content(content, text):
+    (event,) = sent(content)
+
+    assert (event.role, event.parts[0].text) == (Role.USER, text)
+
+
+def test_an_image_named_with_an_at_sign_is_sized_not_counted_as_text():
+    file = {"base64": "A" * 400, "type": "image/png"}
+    (event,) = sent({"type": "file", "content": {"type": "image", "file": file}})
+
+    assert event.parts == (MediaPart(mime="image/png", size=300),)
+
+
+def test_words_typed_while_the_model_worked_are_the_users():
+    (typed,) = sent({"type": "queued_command", "prompt": "Stop", "commandMode": "prompt"})
+    (told,) = sent({"type": "queued_command", "prompt": "Task done", "commandMode": "task-notification"})
+
+    assert (typed.starts_turn(), told.starts_turn()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"type": "hook_success", "hookEvent": "PostToolUse", "content": "ok"},
+        {"type": "task_reminder", "content": []},
+        {"type": "command_permissions", "allowedTools": ["Read"]},
+    ],
+)
+def test_what_the_model_did_not_see_is_noted_only(content):
+    lines = user("u1", None, "Look"), attachment("x", "u1", content), answer("a1", "x", "Done")
+    recording = read(*lines)
+
+    assert texts(recording.sessions[0]) == ["Look", "Done"]
+    assert recording.notes.skipped == {f"line kind attachment {content['type']}": 1}
+
+
+def test_attachments_are_no_messages_of_the_facts():
+    lines = user("u1", None), attachment("x", "u1", {"type": "skill_listing", "content": "- a"}), answer("a1", "x")
+
+    assert read(*lines).facts.messages == 2
