@@ -168,11 +168,33 @@ def test_results_behind_the_last_call_are_in_the_log():
     assert session.events[-1].parts == (ToolResultPart("bash", "a.txt", "c1"),)
 
 
-def test_a_failed_run_is_left_out_and_repeats_are_folded():
-    failed = run("llm", "m0", 0, inputs={}, outputs=None, error="rate limit")
+def test_a_failed_run_is_a_call_without_an_answer_and_repeats_are_folded():
+    failed = RUNS[1] | {"id": "m0", "outputs": None, "error": "rate limit"}
     recording = read_as(FORMAT, lines(failed, *RUNS, RUNS[1]))
-    assert (len(recording.sessions[0].calls), recording.notes.folded) == (2, 1)
-    assert recording.notes.skipped["model run without an answer"] == 1
+    assert [call.response for call in recording.sessions[0].calls] == [None, 1, 3]
+    assert recording.notes.folded == 1
+
+
+def test_what_was_posted_at_the_start_is_completed_by_what_was_patched_at_the_end():
+    def patch(item: dict[str, Any]) -> dict[str, Any]:
+        return {key: item.get(key) for key in ("id", "trace_id", "outputs", "end_time")}
+
+    posts = [item | {"outputs": None, "end_time": None} for item in RUNS]
+    whole = read_as(FORMAT, lines(*RUNS))
+    assert read_as(FORMAT, lines(*posts, *map(patch, RUNS))).sessions == whole.sessions
+    batches = lines({"post": posts}, {"patch": [patch(item) for item in RUNS]})
+    assert read_as(FORMAT, batches).facts == whole.facts
+
+
+def test_outermost_runs_alone_are_read_as_the_messages_they_ended_with():
+    root = RUNS[0] | {"parent_run_id": None, "outputs": {"messages": [item["data"] for item in TALK]}}
+    recording = read_as(FORMAT, [root])
+    assert texts(recording.sessions[0]) == ["List", "Look", "", "Done"]
+    assert recording.facts.prompt_tokens_sum == 250
+
+
+def test_lines_of_messages_are_a_session():
+    assert read_as(FORMAT, lines(*TALK)).facts == read_as(FORMAT, TALK).facts
 
 
 def test_runs_without_a_model_are_damaged():
