@@ -117,7 +117,7 @@ class _Edits:
             return
         self._changed = changed
         at = len(self._builder.events)
-        events = [event for place in changed if (event := chat.chat_event(query[place], meta=True)) is not None]
+        events = [chat.chat_event(query[place], meta=True) or Event(Role.USER, ()) for place in changed]
         places = [None if place in changed else place - self._head for place in range(self._head, self._head + at)]
         self._builder.compaction(
             RecordedCompaction(at, Evidence.INFERRED, "edit", base=view_of(places), messages=tuple(events))
