@@ -1,12 +1,14 @@
 """Aider chat histories (`.aider.chat.history.md`): Markdown, one session per chat in the file.
 
-Definition: `aider/io.py` of https://github.com/Aider-AI/aider (`append_chat_history`).
-A chat begins with `# aider chat started at`. Lines with `#### ` are the user's (following ones belong together), lines
-with `> ` are the console's, everything else is the model's answer; an answer that itself quotes or has such headings
-cannot be told apart. Slash and shell commands are kept as automatic messages: most are never sent (`/ask`, `/code` and
-`/architect` with text are). Tool calls, the system prompt, the repository map and the files added to the chat are not
-in the file. `> Tokens: 4.2k sent, 1.1k received` is rounded and folds several calls of one exchange, so calls carry no
-prompt tokens; the largest figure is told in a note. Facts count the user's lines.
+Definition: `aider/io.py` of https://github.com/Aider-AI/aider (`append_chat_history`). A chat begins with `# aider
+chat started at`. Lines with `#### ` are the user's (following ones belong together), lines with `> ` are the
+console's, everything else is the model's answer. Aider ends its own lines with two spaces, which tells them from
+quotes and headings in an answer, and from the rest of a console's text of several lines; where a file has lost those
+spaces, an answer that itself quotes or has such headings cannot be told apart. Slash and shell commands are kept as
+automatic messages: most are never sent (`/ask`, `/code` and `/architect` with text are). Tool calls, the system
+prompt, the repository map and the files added to the chat are not in the file. `> Tokens: 4.2k sent, 1.1k received` is
+rounded and folds several calls of one exchange, so calls carry no prompt tokens; the largest figure is told in a note.
+Facts count the lines that begin as the user's do.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from guard_core.recordings.source import BOM, Source
 from guard_core.sessions import Session
 
 START = "# aider chat started at "
+_OWN = (">", "#### ")  # how Aider begins its own lines,
+_END = "  "  # and how it ends them: a line break in Markdown
 _TOKENS = re.compile(r"Tokens: ([\d.,]+)(k|M)? sent")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+)")
 _SENT_COMMANDS = ("/ask ", "/code ", "/architect ")
@@ -43,15 +47,17 @@ class AiderFormat:
         chat: _Chat | None = None
         text = source.text()
         source.notes.lines = text.count("\n") + (not text.endswith("\n"))
-        for number, line in enumerate(text.split("\n"), start=1):
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        ended = any(line.startswith(_OWN) and line.endswith(_END) for line in lines)
+        for number, line in enumerate(lines, start=1):
             if line.startswith(START):
                 _finish(chat, sessions)
-                chat = _Chat(source, line.removeprefix(START).strip())
+                chat = _Chat(source, line.removeprefix(START).strip(), ended=ended)
                 continue
             if line.startswith("#### "):
                 facts.message()
             if chat is None and line.strip():
-                chat = _Chat(source, "")
+                chat = _Chat(source, "", ended=ended)
             if chat is not None:
                 chat.take(line, number)
         _finish(chat, sessions)
@@ -72,7 +78,7 @@ def _finish(chat: _Chat | None, sessions: list[Session]) -> None:
 class _Chat:
     """One chat: lines gathered into messages."""
 
-    def __init__(self, source: Source, started: str) -> None:
+    def __init__(self, source: Source, started: str, *, ended: bool) -> None:
         self._source = source
         self._builder = SessionBuilder("aider", source)
         self._started = started
@@ -81,12 +87,18 @@ class _Chat:
         self._lines: list[str] = []
         self._first = 0
         self._sent: list[int] = []
+        self._ended = ended  # do Aider's own lines end with two spaces
+        self._open = False  # is the console's text going on in the next line
 
     def take(self, line: str, number: int) -> None:
-        if line.startswith("#### "):
+        own = not self._ended or line.endswith(_END)
+        if self._open:
+            self._open = not own
+        elif line.startswith("#### ") and own:
             self._gather("user", line.removeprefix("#### "), number)
-        elif line.startswith(">"):
+        elif line.startswith(">") and (own or self._kind != "answer"):
             self._console(line[1:].strip())
+            self._open = not own
         elif line.strip() or self._kind == "answer":
             self._gather("answer", line, number)
         else:

@@ -44,8 +44,19 @@ def test_each_chat_is_a_session_and_empty_ones_are_counted():
 
 
 def test_commands_are_automatic_unless_they_are_sent():
-    session = read(START + "#### /add main.py  \n\n#### !ls\n\n#### /ask why?\n\nBecause.\n").sessions[0]
+    session = read(START + "#### /add main.py  \n\n#### !ls  \n\n#### /ask why?  \n\nBecause.\n").sessions[0]
     assert [event.starts_turn() for event in session.events] == [False, False, True, False]
+
+
+def test_quotes_and_headings_in_an_answer_stay_in_it():
+    answer = "Do this:\n\n> quoted\n\n#### A heading\n\nDone."
+    session = read(CHAT + f"#### Why  \n\n{answer}\n\n> Tokens: 5k sent, 10 received.  \n").sessions[0]
+    assert texts(session)[2:] == ["Why", answer]
+
+
+def test_the_console_may_speak_in_several_lines():
+    session = read(START + "> aider --message Fix\nall of it  \n> Aider v0.86.2  \n\n#### Fix  \n\nDone.\n").sessions[0]
+    assert texts(session) == ["Fix", "Done."]
 
 
 def test_facts_count_the_users_lines():
@@ -53,7 +64,7 @@ def test_facts_count_the_users_lines():
 
 
 def test_two_exchanges_are_two_calls():
-    more = "#### Again\n\nDone.\n\n> Tokens: 5k sent, 10 received.\n"
+    more = "#### Again  \n\nDone.\n\n> Tokens: 5k sent, 10 received.  \n"
     assert [call.at for call in read(CHAT + more).sessions[0].calls] == [1, 3]
 
 
