@@ -39,7 +39,7 @@ class AiderFormat:
 
     def matches(self, source: Source) -> bool:
         head = source.first_bytes.removeprefix(BOM).lstrip()
-        return head.startswith((START.encode(), b"#### ")) and START.encode() in source.head(65_536)
+        return head.startswith((START.encode(), b"#### ", b"> ")) and START.encode() in source.head(65_536)
 
     def read(self, source: Source) -> Recording:
         facts = FactCounter(self.name)

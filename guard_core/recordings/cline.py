@@ -38,6 +38,7 @@ RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 # How Cline and Roo open what they write in the user's name.
 OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]")
 _MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
+_SDK_FILES = ({"sessionId", "version"}, {"conversation_id", "source_message_count"})
 # Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
 _CACHED_INSIDE = frozenset({"openai"})
 _SDK_COMPACTIONS = frozenset({"compaction_summary", "compaction"})  # by the model, or by rule
@@ -75,8 +76,19 @@ def _is_screen(value: Any) -> bool:
 
 def _is_history(value: Any) -> bool:
     heads = _heads(value)
-    chat = bool(heads) and all(map(is_message, heads))
-    return chat and (any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads))
+    if not heads or not all(map(is_message, heads)):
+        return False
+    return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
+
+
+def _has_own_words(heads: list[JSON]) -> bool:
+    """The oldest versions wrote nothing beside role and content: a task and what Cline says about the editor."""
+    said = [text.lstrip() for item in heads if item["role"] == "user" for text in _texts(item)]
+    return bool(said) and said[0].startswith("<task>") and any(text.startswith(OWN_OPENINGS[0]) for text in said)
+
+
+def _texts(message: JSON) -> list[str]:
+    return [fields.text(block, "text") for block in fields.objects(message.get("content"))]
 
 
 def _is_sdk_session(value: Any) -> bool:
@@ -85,7 +97,7 @@ def _is_sdk_session(value: Any) -> bool:
 
 
 def _has_marks(value: JSON, heads: list[JSON]) -> bool:
-    return any(_MARKS & item.keys() for item in heads) or {"sessionId", "version"} <= value.keys()
+    return any(_MARKS & item.keys() for item in heads) or any(keys <= value.keys() for keys in _SDK_FILES)
 
 
 class _Mark(NamedTuple):

@@ -51,7 +51,7 @@ class OpenHandsFormat:
     def matches(self, source: Source) -> bool:
         if source.shape is Shape.JSON:
             value = source.json()
-            whole = isinstance(value, dict) and is_row(value)
+            whole = is_event(value) or (isinstance(value, dict) and is_row(value))
             return whole or any(is_event(item) or is_row(item) for item in fields.objects(array_of(value)[:50]))
         return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())
 

@@ -30,6 +30,7 @@ SDK_KINDS = frozenset(
     }
 )
 SOURCES = frozenset({"user", "agent", "environment"})
+_BODIES = frozenset({"args", "extras", "content", "message"})  # of the older events: what they say
 
 
 class Row:
@@ -51,7 +52,8 @@ def is_event(value: Any) -> bool:
         return False
     if fields.text(value, "kind") in SDK_KINDS:
         return True
-    return fields.text(value, "source") in SOURCES and ("action" in value or "observation" in value) and "id" in value
+    told = "action" in value or "observation" in value
+    return told and fields.text(value, "source") in SOURCES and "id" in value and bool(_BODIES & value.keys())
 
 
 def is_row(value: JSON) -> bool:

@@ -48,6 +48,10 @@ def test_commands_are_automatic_unless_they_are_sent():
     assert [event.starts_turn() for event in session.events] == [False, False, True, False]
 
 
+def test_a_file_whose_beginning_was_cut_is_taken():
+    assert recognises(FORMAT, ("> Applied edit to a.py  \n\n" + CHAT).encode())
+
+
 def test_quotes_and_headings_in_an_answer_stay_in_it():
     answer = "Do this:\n\n> quoted\n\n#### A heading\n\nDone."
     session = read(CHAT + f"#### Why  \n\n{answer}\n\n> Tokens: 5k sent, 10 received.  \n").sessions[0]

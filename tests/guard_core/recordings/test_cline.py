@@ -202,6 +202,14 @@ def test_it_does_not_take_other_json():
     assert not recognises(FORMAT, {"messages": [{"role": "user", "content": "Hi"}]})
 
 
+def test_the_oldest_files_are_known_by_words_and_sidecars_by_their_keys():
+    words = [{"type": "text", "text": text} for text in ("<task>List files</task>", "<environment_details>x")]
+    bare = {"role": "user", "content": words}
+    assert recognises(FORMAT, [bare, {"role": "assistant", "content": "Yes"}])
+    assert not recognises(FORMAT, [{"role": "user", "content": words[:1]}])
+    assert recognises(FORMAT, {"conversation_id": "s", "source_message_count": 3, "messages": [bare]})
+
+
 def test_wrong_types_anywhere_are_survived():
     history = [
         TASK,

@@ -245,6 +245,13 @@ def test_unknown_kinds_are_counted():
 def test_other_files_are_not_taken():
     assert not recognises(FORMAT, {"trajectory": [{"action": "ls", "observation": "a", "thought": ""}]})
     assert not recognises(FORMAT, lines({"history": [{"role": "user", "content": "x"}]}))
+    assert not recognises(FORMAT, [{"id": 1, "source": "user", "action": "login"}])
+
+
+def test_a_file_of_one_event_or_a_page_of_them_is_taken():
+    assert recognises(FORMAT, OLD[0])
+    assert recognises(FORMAT, message("Hi"))
+    assert recognises(FORMAT, {"items": [message("Hi")], "next_page_id": None})
 
 
 def test_wrong_types_anywhere_are_survived():
