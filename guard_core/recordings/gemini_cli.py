@@ -6,36 +6,35 @@ behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions a
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
 new snapshot (a session resumed, where results stand twice) is an inferred edit, and no compaction in the facts. Older
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
-`error`, `warning`) are not sent. A file of a resumed session may begin with a history that another file holds. What
-`--output-format stream-json` prints has tokens for the whole run only. Neither the system prompt nor the tools are in
-the file.
+`error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note tells where prompt tokens
+fell. A file of a resumed session may begin with a history that another file holds. What `--output-format stream-json`
+prints has tokens for the whole run only. Neither the system prompt nor the tools are in the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import adk_parts, fields, gemini_stream
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings import fields, gemini_stream
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.gemini_messages import COUNTS, SNAPSHOT, Message, model_call, read_message, shown
 from guard_core.recordings.rebase import LogIndex
 from guard_core.recordings.source import Shape, Source
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
-from guard_core.views import Inserted, Span, View, content_count
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, Segment, Span, View, content_count
 
 JSON = dict[str, Any]
 NAME = "gemini-cli"
-SNAPSHOT = "<state_snapshot>"
-# How the CLI opens the messages that it writes in the user's name.
-OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", SNAPSHOT, "<hook_context>")
 NOTICES = frozenset({"info", "error", "warning"})
+FALL = 0.8  # of the tokens of the call before: a history that only grows costs more, whatever the model
 _SPEAKERS = frozenset({"user", "gemini", "model"})
 
 
@@ -86,31 +85,32 @@ def _is_checkpoint(value: Any) -> bool:
 def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
     """Headers, patches and messages: the lines, or what the one object or array holds, in the same form."""
     if source.shape is Shape.LINES:
-        yield from ((line.number, line.obj) for line in source.lines())
+        for line in source.lines():
+            yield from ((line.number, record) for record in _unfolded(line.obj))
         return
     value = source.json()
     if isinstance(value, dict) and "history" not in value:
-        yield None, {key: found for key, found in value.items() if key != "messages"}
-        if "$set" not in value:
-            yield from ((None, message) for message in fields.objects(value.get("messages")))
+        yield from ((None, record) for record in _unfolded(value))
         return
     contents = value.get("history") if isinstance(value, dict) else value
     for content in fields.objects(contents):
         yield None, {"type": content.get("role"), "content": content.get("parts")}
 
 
-@dataclass
-class _Message:
-    """One message as the API gets it, and the results that its calls carry."""
-
-    event: Event
-    results: tuple[ToolResultPart, ...] = ()
+def _unfolded(record: JSON) -> Iterator[JSON]:
+    """A header that holds its messages, as older versions write it, and then these; any other record as it is."""
+    if "$set" in record or "sessionId" not in record:
+        yield record
+        return
+    yield {key: found for key, found in record.items() if key != "messages"}
+    yield from fields.objects(record.get("messages"))
 
 
 class _Reader:
     """One chat, record by record."""
 
     def __init__(self, source: Source) -> None:
+        self.source = source
         self.notes = source.notes
         self.facts = FactCounter(NAME)
         self.log = SessionBuilder(NAME, source)
@@ -123,12 +123,13 @@ class _Reader:
         self.waiting: tuple[ToolResultPart, ...] = ()
         self.snapshot = ""  # the last one that was seen
         self.edits = 0
+        self.based: list[str] = []  # ids of the messages of the last replacing history
 
     def record(self, record: JSON, line: int | None) -> None:
         if "$set" in record:
             self._set(fields.mapping(record, "$set"), line)
         elif "$rewindTo" in record:
-            self._rewind(fields.text(record, "$rewindTo"))
+            self._rewind(fields.text(record, "$rewindTo"), line)
         elif fields.text(record, "type") in _SPEAKERS:
             self._message(record, line)
         elif fields.text(record, "type") in NOTICES:
@@ -151,7 +152,7 @@ class _Reader:
 
     def _message(self, record: JSON, line: int | None) -> None:
         message_id = fields.text(record, "id")
-        message = _read_message(record, line)
+        message = read_message(record, line)
         self._count(message)
         if not self._is_new(message_id):
             self._again(message_id, message, record, line)
@@ -165,11 +166,17 @@ class _Reader:
         if message.event.role is Role.MODEL:
             self._called(record, at, at if message.event.parts else None, line)
 
-    def _again(self, message_id: str, message: _Message, record: JSON, line: int | None) -> None:
+    def _again(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
         """A message written once more: the last one counts."""
         self.notes.folded += 1
         place = self.places[message_id]
         if place is None:
+            if (
+                message_id not in self.used
+                and message.event.role is Role.MODEL
+                and model_call(record, line).prompt_tokens
+            ):
+                self._called(record, len(self.log.events), None, line)
             return
         self.log.events[place] = message.event
         self.index.forget(place)
@@ -193,18 +200,20 @@ class _Reader:
         self.waiting = ()
 
     def _called(self, record: JSON, at: int, response: int | None, line: int | None) -> None:
-        call = _call(record, line)
+        if odd := fields.odd_count(fields.mapping(record, "tokens"), *COUNTS):
+            self.source.problem(odd, line)
+        call = model_call(record, line)
         if call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
             self.used.add(fields.text(record, "id"))
         self.log.calls.append(replace(call, at=at, response=response))
 
-    def _count(self, message: _Message) -> None:
+    def _count(self, message: Message) -> None:
         for part in (*message.event.parts, *message.results):
             if isinstance(part, ToolCallPart):
                 self.facts.tool_call(part.id)
             elif isinstance(part, ToolResultPart):
-                self.facts.tool_result(part.call_id, len(_shown(part.content)))
+                self.facts.tool_result(part.call_id, len(shown(part.content)))
 
     # -- changes of the history
 
@@ -220,7 +229,7 @@ class _Reader:
         self._flush(None)
         history: list[Event] = []
         for record in records:
-            message = _read_message(record, line)
+            message = read_message(record, line)
             self._count(message)
             self._is_new(fields.text(record, "id"))
             if message.event.parts:
@@ -239,7 +248,8 @@ class _Reader:
             return
         else:
             self.edits += 1
-        self.log.compactions.append(
+        self.based = [event.source_id for event in history]
+        self.log.compaction(
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.INFERRED,
@@ -261,9 +271,10 @@ class _Reader:
             return not messages and content_count(base) == at
         return messages == last.messages and _flat(base) == _flat((*last.base, Span(last.at, at)))
 
-    def _rewind(self, message_id: str) -> None:
+    def _rewind(self, message_id: str, line: int | None) -> None:
         """The user went back to before a message: it and all behind it are in no later request."""
-        cut = self.places.get(message_id)
+        kept = self.based.index(message_id) if message_id in self.based else None
+        cut = self.places.get(message_id) if kept is None else self.log.compactions[-1].at
         if cut is None:
             self.notes.skip("$rewindTo a message that is not there")
             return
@@ -271,17 +282,54 @@ class _Reader:
         gone = [call for call in self.log.calls if call.at >= cut]
         self.log.calls = [call for call in self.log.calls if call.at < cut]
         self.log.side_calls += [replace(call, at=cut, response=None) for call in gone]
+        before = len(self.log.compactions)
         self.log.compactions = [item for item in self.log.compactions if item.at <= cut]
+        self.based = self.based if len(self.log.compactions) == before else []
         self.places = {key: None if place is None or place >= cut else place for key, place in self.places.items()}
         del self.log.events[cut:]
         self.index.forget(cut)
         self.log.notes.append(f"Taken back by a rewind: not in the log, {len(gone)} calls count apart.")
+        if kept is not None:
+            self._cut_base(kept, line)
+
+    def _cut_base(self, kept: int, line: int | None) -> None:
+        """A rewind into the history that replaced another: only its first messages are still sent."""
+        last = self.log.compactions[-1]
+        self.based = self.based[:kept]
+        base = _first(last.base, kept)
+        self.log.compaction(
+            replace(
+                last,
+                kind="edit",
+                base=base,
+                trigger="rewind",
+                line=line,
+                timestamp=None,
+                note="Taken back by a rewind.",
+            )
+        )
+
+    def _unmarked_falls(self) -> int:
+        """How often a call saw far fewer tokens than the one before, with no change of the history between them."""
+        counted = [call for call in self.log.calls if call.prompt_tokens]
+        changes = {item.at for item in self.log.compactions}
+        return sum(
+            (after.prompt_tokens or 0) < FALL * (before.prompt_tokens or 0)
+            and not any(before.at < at <= after.at for at in changes)
+            for before, after in pairwise(counted)
+        )
 
     def recording(self) -> Recording:
         self._flush(None)
         if not self.header and not self.places:
             raise DamagedRecording("the chat holds no message that can be read")
         notes = ["The system prompt and the schemas of the tools are not in the file."]
+        if falls := self._unmarked_falls():
+            notes.append(
+                f"{falls} times the prompt tokens fell although no message was taken out: the history was probably"
+                " compressed, which older versions do not write down."
+            )
+        notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
         notes += [f"The history was loaded anew {self.edits} times (resumed sessions)."] if self.edits else []
         session = self.log.session(
             source_id=fields.text(self.header, "sessionId"),
@@ -293,65 +341,6 @@ class _Reader:
         return Recording(NAME, (session,), self.facts.facts(), self.notes)
 
 
-def _read_message(record: JSON, line: int | None) -> _Message:
-    role = Role.USER if record.get("type") == "user" else Role.MODEL
-    parts = _content(record.get("content"))
-    results: tuple[ToolResultPart, ...] = ()
-    if role is Role.MODEL:
-        calls = list(fields.objects(record.get("toolCalls")))
-        if not any(isinstance(part, ReasoningPart) for part in parts):
-            parts = (*_thoughts(record), *parts)
-        if not any(isinstance(part, ToolCallPart) for part in parts):
-            parts = (*parts, *(_tool_call(call) for call in calls))
-        results = tuple(part for call in calls for part in _results(call))
-    texts = [part.text for part in parts if isinstance(part, TextPart)]
-    meta = role is Role.USER and bool(texts) and texts[0].lstrip().startswith(OWN_OPENINGS)
-    at, source_id = fields.timestamp(record, "timestamp"), fields.text(record, "id")
-    return _Message(Event(role, parts, source_id, line, at, meta=meta), results)
-
-
-def _content(content: Any) -> tuple[Part, ...]:
-    if isinstance(content, str):
-        return (TextPart(content),) if content else ()
-    items = content if isinstance(content, list) else [content]
-    whole = [{"text": item} if isinstance(item, str) else item for item in items]
-    return adk_parts.content_parts({"parts": whole})
-
-
-def _thoughts(record: JSON) -> Iterator[Part]:
-    for thought in fields.objects(record.get("thoughts")):
-        subject, description = fields.text(thought, "subject"), fields.text(thought, "description")
-        yield ReasoningPart(f"**{subject}** {description}" if subject else description)
-
-
-def _tool_call(call: JSON) -> ToolCallPart:
-    return ToolCallPart(fields.text(call, "name"), call.get("args"), fields.text(call, "id"))
-
-
-def _results(call: JSON) -> Iterator[ToolResultPart]:
-    """The results that a call carries; the call's own id where they have none."""
-    result = call.get("result")
-    for part in _content(result) if isinstance(result, list) else ():
-        if isinstance(part, ToolResultPart):
-            failed = part.is_error or fields.text(call, "status") in {"error", "cancelled"}
-            yield replace(part, call_id=part.call_id or fields.text(call, "id"), is_error=failed)
-
-
-def _call(record: JSON, line: int | None) -> ModelCall:
-    usage = fields.mapping(record, "tokens")
-    prompt = fields.tokens(usage, "input") or None
-    return ModelCall(
-        at=0,
-        prompt_tokens=prompt,
-        cached_tokens=fields.tokens(usage, "cached") if prompt else None,
-        output_tokens=fields.tokens(usage, "output") if prompt else None,
-        model=fields.text(record, "model"),
-        timestamp=fields.timestamp(record, "timestamp"),
-        line=line,
-        source_id=fields.text(record, "id"),
-    )
-
-
 def _snapshot(history: tuple[Event, ...]) -> str:
     """What tells the summary at the head of a history (its first two messages) from others; "" where there is none."""
     for event in history[:2]:
@@ -361,16 +350,21 @@ def _snapshot(history: tuple[Event, ...]) -> str:
     return ""
 
 
-def _shown(content: Any) -> str:
-    """The text of a result: its `output` where that is all it has, else the whole as JSON."""
-    if isinstance(content, dict) and len(content) == 1:
-        only = next(iter(content.values()))
-        return only if isinstance(only, str) else value_text(content)
-    return value_text(content)
-
-
 def _kind(base: View) -> str:
     return "summary+tail" if base and not isinstance(base[-1], Inserted) else "summary"
+
+
+def _first(view: View, count: int) -> View:
+    """The first messages of a view."""
+    segments: list[Segment] = []
+    for segment in view:
+        size = segment.stop - segment.start if isinstance(segment, Span) else 1
+        if count >= size:
+            segments.append(segment)
+        elif count and isinstance(segment, Span):
+            segments.append(Span(segment.start, segment.start + count))
+        count = max(0, count - size)
+    return tuple(segments)
 
 
 def _flat(view: View) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from guard_core.errors import LimitExceeded
 from guard_core.events import Part, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import fields
 from guard_core.recordings.base import Recording
@@ -45,7 +46,10 @@ class _Reader:
         self.name = name
         self.init: JSON = {}
         self.total: int | None = None
-        self.open = False  # may the last event, an answer, go on?
+        self.failure = ""  # how the run ended, if not well
+        self.answer: int | None = None  # the event of the answer that may go on
+        self.parts: list[Part] = []  # of that answer
+        self.pieces: list[str] = []  # of the text at its end
 
     def line(self, line: Line) -> None:
         obj, kind = line.obj, fields.text(line.obj, "type")
@@ -54,43 +58,57 @@ class _Reader:
         elif kind == "tool_use":
             call = ToolCallPart(fields.text(obj, "tool_name"), obj.get("parameters"), fields.text(obj, "tool_id"))
             self.facts.tool_call(call.id)
-            self._answer(call, obj, line.number)
+            self._begin(obj, line.number)
+            self._add(call, line.number)
         elif kind == "tool_result":
             self._result(obj, line.number)
         elif kind == "init":
             self.init = self.init or obj
         elif kind == "result":
             self.total = fields.tokens(fields.mapping(obj, "stats"), "input_tokens")
+            self.failure = fields.text(fields.mapping(obj, "error"), "message")
         else:
             self.notes.skip(kind or "line without a type")
 
     def _message(self, obj: JSON, line: int) -> None:
         text = fields.plain_text(obj.get("content"))
         if fields.text(obj, "role") == "assistant":
-            self._answer(TextPart(text), obj, line)
+            self._begin(obj, line)
+            self.pieces.append(text)
             return
-        self.open = False
+        self._close()
         self.facts.message()
         self.log.event(Role.USER, (TextPart(text),), line=line, timestamp=fields.timestamp(obj, "timestamp"))
 
-    def _answer(self, part: Part, obj: JSON, line: int) -> None:
-        if not self.open:
+    def _begin(self, obj: JSON, line: int) -> None:
+        """An answer begins or goes on."""
+        if self.answer is None:
             self.facts.message()
             at = fields.timestamp(obj, "timestamp")
             call = {"line": line, "timestamp": at, "model": fields.text(self.init, "model")}
-            self.log.answer((part,), call=call, line=line, timestamp=at)
-            self.open = True
+            self.answer = self.log.answer((), call=call, line=line, timestamp=at)
+
+    def _add(self, part: Part, line: int | None) -> None:
+        """The next part of the answer, behind the text so far."""
+        if len(self.parts) >= self.log.limits.parts:
+            raise LimitExceeded(f"an answer with more than {self.log.limits.parts} parts", line=line)
+        if self.pieces:
+            self.parts.append(TextPart("".join(self.pieces)))
+            self.pieces = []
+        self.parts.append(part)
+
+    def _close(self) -> None:
+        """The answer is complete."""
+        if self.answer is None:
             return
-        event = self.log.events[-1]
-        last = event.parts[-1]
-        if isinstance(last, TextPart) and isinstance(part, TextPart):
-            parts = (*event.parts[:-1], TextPart(last.text + part.text))
-        else:
-            parts = (*event.parts, part)
-        self.log.events[-1] = replace(event, parts=parts)
+        if self.pieces:
+            self.parts.append(TextPart("".join(self.pieces)))
+        event = self.log.events[self.answer]
+        self.log.events[self.answer] = replace(event, parts=tuple(self.parts))
+        self.answer, self.parts, self.pieces = None, [], []
 
     def _result(self, obj: JSON, line: int) -> None:
-        self.open = False
+        self._close()
         content = obj.get("output")
         if content is None:
             content = fields.text(fields.mapping(obj, "error"), "message")
@@ -100,9 +118,12 @@ class _Reader:
         self.log.event(Role.USER, (part,), line=line, timestamp=fields.timestamp(obj, "timestamp"))
 
     def recording(self) -> Recording:
+        self._close()
         notes = ["The system prompt and the schemas of the tools are not in the file."]
         if self.total is not None:
             notes.append(f"Tokens are told for the whole run only: {self.total} input tokens over all calls.")
+        if self.failure:
+            notes.append(f"The run ended with an error: {self.failure}")
         session = self.log.session(
             source_id=fields.text(self.init, "session_id"),
             agent="Gemini CLI",

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from guard_core.errors import DamagedRecording
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.gemini_cli import FORMAT
 from guard_core.sessions import Evidence
+from guard_core.views import content_count
 from tests.guard_core.recordings.reading import (
     check_hostile,
     check_sample_facts,
@@ -125,6 +129,68 @@ def test_a_rewind_takes_messages_out_of_the_log():
     assert [step.prompt_tokens for step in session.side_calls] == [160]
 
 
+def test_a_rewind_into_the_history_that_replaced_another_cuts_it_there():
+    kept = gemini("g2", "Done", 140)
+    change = {"$set": {"messages": [SNAPSHOT, REPLY, kept]}}
+    session = session_of(
+        *TALK, change, user("u3", "More"), gemini("g3", "Yes", 60), {"$rewindTo": "g2"}, user("u4", "No")
+    )
+    assert [item.kind for item in session.compactions] == ["summary+tail", "edit"]
+    assert content_count(session.compactions[1].base) == 2
+    assert session.compactions[1].trigger == "rewind"
+    assert texts(session)[-1] == "No"
+    assert [step.prompt_tokens for step in session.side_calls] == [60]
+    check_session(session)
+
+
+def test_a_header_line_may_hold_messages():
+    recording = read_as(FORMAT, lines({**HEADER, "messages": list(TALK[:2])}, *TALK[2:]))
+    assert recording.facts.messages == 4
+    assert texts(recording.sessions[0])[0] == "List files"
+
+
+def test_a_message_of_a_replaced_history_may_get_its_tokens_later():
+    change = {"$set": {"messages": [SNAPSHOT, REPLY]}}
+    recording = read_as(FORMAT, lines(HEADER, *TALK, change, {**REPLY, "tokens": {"input": 90}}))
+    assert recording.facts.prompt_tokens_sum == 330
+    assert [step.response for step in recording.sessions[0].calls] == [1, 3, None]
+
+
+def test_words_of_an_unknown_shape_are_kept_as_they_stand():
+    session = session_of(
+        {"id": "u1", "type": "user", "content": 7}, {"id": "u2", "type": "user", "content": [{"text": 8}]}
+    )
+    assert [event.parts[0].value for event in session.events] == [7, {"text": 8}]
+    signed = {
+        "id": "g1",
+        "type": "gemini",
+        "content": [{"text": "", "thoughtSignature": "QQ=="}],
+        "tokens": {"input": 9},
+    }
+    assert len(session_of(user("u1", "Hi"), signed).events) == 1
+
+
+def test_a_count_that_is_no_count_is_named():
+    bad = gemini("g1", "Yes", 10**17)
+    notes = read_as(FORMAT, lines(HEADER, user("u1", "Hi"), bad)).notes
+    assert notes.problems[0].line == 3
+    with pytest.raises(DamagedRecording, match="input is 100000000000000000"):
+        read_as(FORMAT, lines(HEADER, user("u1", "Hi"), bad), strict=True)
+
+
+def test_a_fall_of_the_tokens_without_a_mark_is_told():
+    older = [gemini("g1", "a", 1_000), user("u2", "More"), gemini("g2", "b", 300)]
+    assert any("1 times the prompt tokens fell" in note for note in session_of(user("u1", "Hi"), *older).notes)
+    change = {"$set": {"messages": [SNAPSHOT, REPLY]}}
+    marked = session_of(user("u1", "Hi"), older[0], change, *older[1:])
+    assert not any("fell" in note for note in marked.notes)
+
+
+def test_a_sub_agent_says_so():
+    session = read_as(FORMAT, lines({**HEADER, "kind": "subagent"}, *TALK)).sessions[0]
+    assert "A sub-agent's chat." in session.notes
+
+
 def test_thoughts_are_reasoning_and_notices_are_not_sent():
     thinking = {**gemini("g1", "Yes", 50), "thoughts": [{"subject": "Plan", "description": "look"}]}
     notice = {"id": "i1", "type": "info", "content": "Update available"}
@@ -160,6 +226,18 @@ def test_a_printed_stream_is_joined_and_has_totals_only():
     assert [step.prompt_tokens for step in session.calls] == [None, None]
     assert (recording.facts.model_calls, recording.facts.messages) == (0, 3)
     assert any("240" in note for note in session.notes)
+
+
+def test_a_printed_stream_that_failed_says_so():
+    failed = {"type": "result", "status": "error", "error": {"type": "Error", "message": "no quota"}, "stats": {}}
+    assert any("no quota" in note for note in read_as(FORMAT, lines(*STREAM[:-1], failed)).sessions[0].notes)
+
+
+def test_pieces_of_an_answer_are_joined_in_order_with_their_calls():
+    pieces = [{"type": "message", "role": "assistant", "content": str(n), "delta": True} for n in range(4)]
+    call = {"type": "tool_use", "tool_name": "ls", "tool_id": "c1", "parameters": {}}
+    session = read_as(FORMAT, lines(STREAM[0], pieces[0], pieces[1], call, pieces[2], pieces[3])).sessions[0]
+    assert [getattr(part, "text", "") for part in session.events[0].parts] == ["01", "", "23"]
 
 
 def test_it_does_not_take_other_json():
