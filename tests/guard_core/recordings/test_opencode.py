@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from guard_core.errors import DamagedRecording
+from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.events import Role, ToolResultPart
-from guard_core.recordings.opencode import CLEARED, FORMAT, QUESTION
+from guard_core.recordings import read
+from guard_core.recordings.opencode import FORMAT
+from guard_core.recordings.opencode_session import CLEARED, QUESTION
 from guard_core.recordings.source import Source
 from guard_core.views import Rewritten
 from tests.guard_core.recordings.reading import (
@@ -19,6 +21,7 @@ from tests.guard_core.recordings.reading import (
     check_sample_facts,
     check_session,
     kept,
+    lines,
     read_as,
     recognises,
     spoiled,
@@ -115,6 +118,32 @@ def test_a_compaction_keeps_its_tail_behind_question_and_summary():
     assert texts(session)[-1] == "The same"
 
 
+def test_an_older_summary_has_no_question_before_it():
+    session = session_of(*TALK, SUMMARY[1], user("m7", 22, text("More")))
+    found = session.compactions[0]
+    assert (found.kind, found.trigger, kept(found.base)) == ("summary", "", [])
+    assert [event.parts[0].text for event in found.messages] == ["One file was found"]
+
+
+def test_words_said_again_after_an_overflow_are_no_second_turn():
+    marker = user("m5", 20, {"type": "compaction", "auto": True, "overflow": True})
+    again = user("m7", 22, text("And now?"))
+    session = session_of(*TALK, marker, SUMMARY[1], again, assistant("m8", 23, text("Fine"), finish(30)))
+    assert [event.parts[0].text for event in session.compactions[0].messages][1:] == ["One file was found", "And now?"]
+    assert texts(session)[-2:] == ["The same", "Fine"]
+
+
+def test_a_tool_that_the_user_ran_is_no_call():
+    ran = assistant("m6", 21, tool("c9", second=22), tokens={"input": 0, "output": 0, "cache": {"read": 0, "write": 0}})
+    session = session_of(*TALK, user("m5", 20, text("The user ran a tool", synthetic=True)), ran)
+    assert len(session.calls) == 2
+    assert session.events[-1].parts == (ToolResultPart("list", "a.txt", "c9"),)
+
+
+def test_messages_that_were_taken_back_are_told():
+    assert any("m3" in note for note in session_of(*TALK, revert={"messageID": "m3"}).notes)
+
+
 def test_a_users_summary_object_is_no_compaction():
     assert session_of(*TALK).compactions == ()
 
@@ -192,6 +221,58 @@ def test_the_database_reads_as_the_export_does(tmp_path):
     same = read_as(FORMAT, exported).sessions[0]
     assert (first.events, [step.prompt_tokens for step in first.calls]) == (same.events, [100, 140])
     assert first.compactions[0].base == same.compactions[0].base
+
+
+@pytest.mark.parametrize("data", [None, "7", "[]"])
+def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
+    path = database(tmp_path, export(*TALK))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE part SET data = ? WHERE id = 'm2-1'", (data,))
+    connection.close()
+    sentence = "the data of part m2-1 are no object"
+    with Source.open(path, strict=True) as source, pytest.raises(DamagedRecording, match=sentence):
+        FORMAT.read(source)
+    with Source.open(path) as source:
+        assert [problem.message for problem in FORMAT.read(source).notes.problems] == [sentence]
+
+
+def run_lines(message: str, *parts: dict[str, Any]) -> list[dict[str, Any]]:
+    kinds = {"tool": "tool_use", "step-start": "step_start", "step-finish": "step_finish"}
+    return [
+        {"type": kinds.get(part["type"], part["type"]), "sessionID": "ses_1", "part": {**part, "messageID": message}}
+        for part in parts
+    ]
+
+
+def test_the_lines_of_a_run_are_the_assistants_messages():
+    first = run_lines("m2", {"type": "step-start"}, text("I look"), tool("c1"), finish(60, 40))
+    second = run_lines("m4", {"type": "step-start"}, text("The same"), finish(20, 120))
+    error = {"type": "error", "sessionID": "ses_1", "error": {"name": "APIError"}}
+    recording = read_as(FORMAT, lines(*first, *second, error))
+    session = recording.sessions[0]
+    assert texts(session) == ["I look", "", "The same"]
+    assert [call.prompt_tokens for call in session.calls] == [100, 140]
+    assert "The user's messages are not in the file." in session.notes
+    assert (recording.facts.messages, recording.notes.skipped) == (2, {"error line": 1})
+
+
+def test_several_exports_are_several_sessions():
+    other = export(user("x1", 0, text("Hi")), id="ses_2")
+    assert len(read_as(FORMAT, [export(*TALK), other]).sessions) == 2
+    assert len(read_as(FORMAT, lines(export(*TALK), other)).sessions) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "file"),
+    [
+        ("session", {"id": "ses_1", "version": "1.0.1", "title": "Files", "time": {"created": START}}),
+        ("message", {"id": "msg_1", "sessionID": "ses_1", "role": "user", "time": {"created": START}}),
+        ("part", {"id": "prt_1", "messageID": "msg_1", "sessionID": "ses_1", "type": "text", "text": "Hi"}),
+    ],
+)
+def test_a_single_file_of_the_storage_folder_is_told_what_to_do(kind, file):
+    with pytest.raises(UnknownFormat, match=f"one {kind} of OpenCode's storage folder.*opencode export ses_1"):
+        read(json.dumps(file, indent=2).encode())
 
 
 def test_a_database_without_messages_is_refused_with_a_sentence(tmp_path):
