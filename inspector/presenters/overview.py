@@ -196,6 +196,9 @@ class Counts(Protocol):
 
     turns: int
     reported_calls: int
+    window: int
+    window_source: str
+    window_override: int | None
 
 
 def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, row: Counts) -> list[dict[str, str]]:
@@ -209,7 +212,8 @@ def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, r
             "name": "window",
             "value": f"{window.value:,} tokens",
             "source": window.source.value,
-            "note": window.note,
+            "note": _window_note(window, row),
+            "edit": "window",
         },
         {"name": "model calls", "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count"},
         {"name": "user turns", "value": f"{row.turns:,}"},
@@ -221,6 +225,14 @@ def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, r
         },
     ]
     return [row for row in rows if row["value"]]
+
+
+def _window_note(window: Sourced, row: Counts) -> str:
+    """Where the window comes from, and what a person's own took the place of."""
+    if not row.window_override:
+        return window.note
+    own = f"set for this session, instead of {row.window:,} ({row.window_source})"
+    return own if window.value == row.window_override else f"{window.note}; {own}"
 
 
 def _evidence_words(session: Session) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from inspector import convert
 from inspector.figures.context_timeline import context_timeline
 from inspector.htmx import render_part, wants_part
 from inspector.models import Session
-from inspector.presenters import overview
+from inspector.presenters import overview, without_calls
 from inspector.presenters.whatif import NAMES, form, parse_choice
 from inspector.services.summaries import recount
 from inspector.views.frame import Frame, frame, number
@@ -50,7 +52,8 @@ def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Set the context window of a session by hand, or give it back to the recording with an empty field."""
     row = get_object_or_404(Session, pk=session_id, deleted=None)
-    choice, errors = parse_choice({"window": request.POST.get("window", "")})
+    typed = "" if "reset" in request.POST else request.POST.get("window", "")
+    choice, errors = parse_choice({"window": typed})
     if errors:
         return render(request, "inspector/sessions/window_error.html", {"session": row, **errors}, status=422)
     row.window_override = int(choice.window) if choice.window else None
@@ -64,6 +67,14 @@ def _overview(page: Frame) -> dict[str, Any]:
     name = page.choice.words()
     typed = {key: page.request.GET.get(key, "") for key in NAMES}
     recorded = {str(item.evidence.value) for item in found.head.compactions}
+    if not page.count:
+        load = partial(convert.load_events, row)
+        return {
+            "errors": list(page.errors.values()),
+            "verdict": "",
+            "nothing": without_calls.known(found.ledger, found.window, load),
+            **_facts(page),
+        }
     compared = overview.comparison(
         found.data, found.recorded_case, found.replayed_case, found.observed, found.own_error
     )
@@ -80,9 +91,17 @@ def _overview(page: Frame) -> dict[str, Any]:
         ),
         "comparison": {**compared, "name": name},
         "form": form(page.choice, typed, page.errors, in_use(page)),
+        **_facts(page),
+    }
+
+
+def _facts(page: Frame) -> dict[str, Any]:
+    found, row = page.analysis, page.row
+    return {
         "facts": overview.facts(found.head, found.ledger, found.window, page.format_label, row),
         "missing": overview.missing(found.head, found.ledger, row.reported_calls, found.attribution.prologue),
         "window_override": row.window_override or "",
+        "window_known": f"{row.window:,}",
     }
 
 

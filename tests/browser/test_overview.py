@@ -1,10 +1,15 @@
 """The overview: its chart, its table, its what-if."""
 
 import re
+from uuid import uuid4
 
 import pytest
 
-from tests.browser.conftest import drawn, wait
+from guard_core.recordings import native
+from guard_core.simulator.samples import SAMPLES
+from tests.browser.conftest import drawn, followed, shot, wait
+from tests.browser.test_looks import violations
+from tests.builders import session, tool_result, user
 
 
 @pytest.fixture
@@ -127,3 +132,42 @@ def test_the_theme_is_kept_and_the_chart_follows_without_a_reload(overview):
     assert overview.evaluate(line) == "rgb(86, 180, 233)"
     overview.reload()
     assert overview.get_attribute("html", "data-theme") == "dark"
+
+
+def test_a_window_of_ones_own_is_shown_with_its_source_and_everything_is_computed_anew(page, served):
+    place = followed(served, served.upload("own.jsonl", own_window()).headers["location"])
+    page.goto(place)
+    drawn(page)
+    before = page.inner_text(".kpi .value")
+    page.get_by_text("Change the window of this session").click()
+    page.fill("#window-override", "50k")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("set for this session, instead of").wait_for()
+    drawn(page)
+    shot(page, "window-own", full_page=True)
+    assert page.inner_text(".kpi .value") != before
+    facts = page.locator("#overview .facts")
+    assert facts.locator("[data-source=user]").count() == 1
+    assert "set for this session, instead of" in facts.inner_text()
+    page.get_by_text("Change the window of this session").click()
+    page.get_by_role("button", name=re.compile("^Use .* again$")).click()
+    wait(page, "before => document.querySelector('.kpi .value')?.innerText === before", before)
+    assert page.locator("#overview .facts [data-source=user]").count() == 0
+
+
+def own_window() -> bytes:
+    """A session that no other test changes."""
+    return native.write(SAMPLES["small-window"].build()).replace(b"access log", f"access log {uuid4().hex}".encode())
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (360, "dark")])
+def test_a_session_without_model_calls_says_what_is_known(open_page, served, width, theme):
+    value = session(user("hello " * 200), tool_result("found " * 900, "grep", "c1"), user("thanks"), title="Notes")
+    place = followed(served, served.upload("silent.jsonl", native.write(value)).headers["location"])
+    page = open_page(width, theme=theme)
+    page.goto(place)
+    shot(page, f"without-calls-{width}-{theme}", full_page=True)
+    assert page.get_by_text("No model call is in this recording").is_visible()
+    assert page.locator("[data-figure]").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert violations(page) == []

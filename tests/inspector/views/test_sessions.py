@@ -2,7 +2,7 @@
 
 import json
 
-from tests.builders import session, user
+from tests.builders import session, tool_result, user
 
 
 def page(client, row, query=""):
@@ -69,7 +69,13 @@ def test_a_zoom_gets_its_own_points(client, coding):
 def test_the_window_can_be_set_by_hand_and_given_back(client, gap):
     address = gap.get_absolute_url() + "window"
     client.post(address, {"window": "128k"})
-    assert "128,000 tokens" in page(client, gap).content.decode()
+    text = page(client, gap).content.decode()
+    assert "128,000 tokens" in text
+    assert f"set for this session, instead of {gap.window:,} ({gap.window_source})" in text
+    client.post(address, {"window": "128k", "reset": "1"})
+    gap.refresh_from_db()
+    assert gap.window_override is None
+    client.post(address, {"window": "64k"})
     client.post(address, {"window": ""})
     gap.refresh_from_db()
     assert gap.window_override is None
@@ -84,7 +90,24 @@ def test_a_window_that_cannot_be_is_refused_in_words(client, gap):
 def test_a_session_without_model_calls_has_an_overview(client, store):
     response = page(client, store(session(user("hello"))))
     assert response.status_code == 200
-    assert "No model call." in response.content.decode()
+    text = response.content.decode()
+    assert "No model call is in this recording" in text
+    assert "data-figure" not in text
+
+
+def test_what_is_known_without_model_calls_is_told_with_its_source(client, store):
+    value = session(user("hello " * 100), tool_result("found " * 400, "grep", "c1"), user("thanks"))
+    text = page(client, store(value)).content.decode()
+    assert "3 messages" in text
+    assert 'data-source="recomputed"' in text
+    assert [kind in text for kind in (">user<", ">tool results<", ">model<")] == [True, True, False]
+    assert "hello hello" in text
+
+
+def test_many_messages_without_model_calls_are_a_short_page(client, store):
+    text = page(client, store(session(*[user(f"line {n}") for n in range(400)]))).content.decode()
+    assert "30 of 400 messages" in text
+    assert text.count("line ") < 40
 
 
 def test_markup_in_a_session_is_shown_as_text(client, store):
