@@ -228,7 +228,7 @@ class _History:
 
         A truncation marker stands among the messages where they were cut, and so is placed by its time.
         """
-        times = [event.timestamp or 0 for event in self.log.events]
+        times = [event.timestamp or 0 for event in self.log.outlines]
         placed = [
             mark if mark.at >= 0 else mark._replace(at=sum(time <= (mark.event.timestamp or 0) for time in times))
             for mark in self.marks

@@ -7,9 +7,9 @@ gap with a mark in it and nothing else points to the wrong event.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableSequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, OtherPart, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import fields, normalise
 from guard_core.recordings.base import Facts, Recording
-from guard_core.recordings.build import FactCounter
+from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.source import Line, Source
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
@@ -33,6 +33,7 @@ _KINDS: dict[str, type[msgspec.Struct]] = {
     "guard_states": GuardState,
 }
 _COUNTS = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
+_GAP = Event(role=Role.USER, parts=(OtherPart("missing"),), meta=True)  # in the place of a missing event
 T = TypeVar("T")
 
 
@@ -100,7 +101,8 @@ class _Draft:
     header: Session
     counts: dict[str, int]
     line: int
-    events: list[Event | None] = field(default_factory=list)
+    events: MutableSequence[Event]
+    missing: int = 0
     lists: dict[str, list[tuple[int, Any]]] = field(default_factory=lambda: {name: [] for name in _KINDS})
 
     def add(self, line: Line) -> None:
@@ -117,17 +119,24 @@ class _Draft:
         if index is None or not len(self.events) <= index < self.counts["events"]:
             raise DamagedRecording(f"an event whose index is {index}, of {self.counts['events']} events")
         event = _converted(line.obj["events"], Event)
-        self.events.extend([None] * (index - len(self.events)))
+        self._leave_gap(index)
         self.events.append(event)
+
+    def _leave_gap(self, stop: int) -> None:
+        """A mark in the place of every event that is missing before this one."""
+        while len(self.events) < stop:
+            self.missing += 1
+            self.events.append(_GAP)
 
     def session(self) -> Session:
         """The session, with a mark where an event is missing; what points outside of it is left out."""
-        self.events.extend([None] * (self.counts["events"] - len(self.events)))
-        missing = sum(event is None for event in self.events)
-        if missing:
-            self.source.problem(f"{missing} of {self.counts['events']} events of this session are missing", self.line)
-        gap = Event(role=Role.USER, parts=(OtherPart("missing"),), meta=True)
-        session = msgspec.structs.replace(self.header, events=tuple(event or gap for event in self.events))
+        self._leave_gap(self.counts["events"])
+        if self.missing:
+            self.source.problem(
+                f"{self.missing} of {self.counts['events']} events of this session are missing", self.line
+            )
+        events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
+        session = msgspec.structs.replace(self.header, events=events)
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in _KINDS})
 
     def _checked(self, name: str) -> tuple[Any, ...]:
@@ -155,7 +164,7 @@ def _draft(line: Line, source: Source) -> _Draft:
     counts = {name: fields.tokens(fields.mapping(line.obj, "counts"), name) or 0 for name in _LISTS}
     if counts["events"] > source.limits.events:
         raise LimitExceeded(f"a session with {counts['events']} events (limit {source.limits.events})")
-    return _Draft(source, session, counts, line.number)
+    return _Draft(source, session, counts, line.number, SessionBuilder(NAME, source).events)
 
 
 def _converted(value: Any, kind: type[T]) -> T:

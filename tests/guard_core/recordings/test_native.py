@@ -4,7 +4,8 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import OtherPart
-from guard_core.recordings import native, read
+from guard_core.recordings import native, read, source
+from guard_core.recordings.shelf import ShelvedEvents
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span
 from tests.builders import model, tool_call, tool_result, user
@@ -24,6 +25,16 @@ def test_a_session_comes_back_as_it_was():
     assert recording.format == "compaction-inspector"
     assert recording.sessions == (TALK,)
     assert (recording.facts.model_calls, recording.facts.prompt_tokens_max) == (2, 130)
+
+
+def test_texts_of_a_large_export_stay_on_disk(monkeypatch, tmp_path):
+    monkeypatch.setattr(source, "SHELVED_FROM", 0)
+    (tmp_path / "export.jsonl").write_bytes(native.write(TALK).replace(b'"index":2', b'"index":9'))
+    kept, left = read(tmp_path / "export.jsonl"), read(tmp_path / "export.jsonl", shelve=tmp_path)
+
+    assert isinstance(left.sessions[0].events, ShelvedEvents)
+    assert tuple(left.sessions[0].events) == kept.sessions[0].events
+    assert (left.facts, left.notes.problems) == (kept.facts, kept.notes.problems)
 
 
 def test_several_sessions_come_back(short_chat):
