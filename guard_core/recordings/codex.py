@@ -15,6 +15,7 @@ Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -129,7 +130,7 @@ class _Reader:
         self.notes = source.notes
         self.facts = FactCounter("codex")
         self.log = SessionBuilder("codex", source)
-        self.index = LogIndex(self.log.events)
+        self.index = LogIndex(self.log)
         self.meta: dict[str, Any] = {}
         self.copied = False  # does the parent's own header stand behind that of a fork?
         self.model = ""
@@ -407,24 +408,24 @@ class _Reader:
 
     def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
         """Opening context, last user messages and summary, as versions without a replacement history built it."""
-        events = self.log.events
-        first = next((index for index, event in enumerate(events) if event.starts_turn()), len(events))
-        kept: list[int | None] = [index for index in range(first) if events[index].meta]
+        outlines, turns = self.log.outlines, self.index.turns()
+        first = turns[0] if turns else len(outlines)
+        kept: list[int | None] = [index for index in range(first) if outlines[index].meta]
         room = KEPT_USER_TOKENS * BYTES_PER_TOKEN
         users: list[int | None] = []
-        for index in range(len(events) - 1, first - 1, -1):
-            if events[index].starts_turn():
-                room -= sum(utf8_bytes(part_text(part)) for part in events[index].parts)
-                if room < 0:
-                    break
-                users.append(index)
+        for index in reversed(turns):
+            room -= sum(utf8_bytes(part_text(part)) for part in self.log.events[index].parts)
+            if room < 0:
+                break
+            users.append(index)
         message = Event(role=Role.USER, parts=(TextPart(summary),), meta=True)
         return view_of([*kept, *reversed(users), *([None] if summary else [])]), (message,) if summary else ()
 
     def _rolled_back(self, turns: int) -> None:
         """The user took back some turns: they are in no later request."""
-        events, floor = self.log.events, self.log.compactions[-1].at if self.log.compactions else 0
-        starts = [index for index in range(floor, len(events)) if events[index].starts_turn()]
+        floor = self.log.compactions[-1].at if self.log.compactions else 0
+        turns_so_far = self.index.turns()
+        starts = turns_so_far[bisect_left(turns_so_far, floor) :]
         if not turns or not starts:
             return
         self._settle()
@@ -432,7 +433,7 @@ class _Reader:
         gone = [call for call in self.log.calls if call.at >= cut]
         self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in gone]
         del self.log.calls[len(self.log.calls) - len(gone) :]
-        del events[cut:]
+        del self.log.events[cut:]
         self.index.forget(cut)
         self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(gone)} calls count apart.")
 

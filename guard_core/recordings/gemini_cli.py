@@ -114,7 +114,7 @@ class _Reader:
         self.notes = source.notes
         self.facts = FactCounter(NAME)
         self.log = SessionBuilder(NAME, source)
-        self.index = LogIndex(self.log.events)
+        self.index = LogIndex(self.log)
         self.header: JSON = {}
         self.title = ""
         self.places: dict[str, int | None] = {}  # every id ever written; its event in the log, None: not there

@@ -207,7 +207,7 @@ class _ItemLog:
     def _compaction(self, item: JSON, line: int | None) -> None:
         self.facts.compaction()
         at, self.open = len(self.log.events), False
-        window = all(event.role is not Role.MODEL for event in self.log.events)
+        window = all(event.role is not Role.MODEL for event in self.log.outlines)
         kept: View = (Span(0, at),) if window and at else ()
         message = Event(Role.USER, (responses_items.sealed_part(item),), fields.text(item, "id"), line, meta=True)
         note = "The summary is encrypted."

@@ -272,7 +272,7 @@ class _Reader:
 
     def _when(self, item: _Pruned) -> int:
         """How many events the log had when a result was cleared."""
-        events = self.log.events
+        events = self.log.outlines
         later = range(item.event + 1, len(events))
         return next((index for index in later if (events[index].timestamp or 0) >= item.time), len(events))
 

@@ -6,17 +6,20 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from guard_core.events import Event
+from guard_core.recordings.build import SessionBuilder
 from guard_core.recordings.requests import message_key
 from guard_core.views import Inserted, Segment, Span, View
 
 
 class LogIndex:
-    """Where each message of a log stands, by content; reads `events` as they are when asked."""
+    """Where each message of a log stands, by content, and where its turns begin; reads the log as it is when asked."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._events = events
+    def __init__(self, log: SessionBuilder) -> None:
+        self._log = log
         self._places: dict[bytes, list[int]] = {}
-        self._known = 0
+        self._keys: list[bytes] = []  # of the events that are known
+        self._turns: list[int] = []
+        self._looked_at = 0
 
     def rebase(self, history: Sequence[Event], start: int = 0) -> tuple[View, tuple[Event, ...]]:
         """The view that a replacing history is, and its messages that are not in the log (from `start` on).
@@ -36,16 +39,27 @@ class LogIndex:
         inserted = tuple(message for message, place in zip(history, found, strict=True) if place is None)
         return view_of(found), inserted
 
+    def turns(self) -> list[int]:
+        """The events that begin a user turn."""
+        outlines = self._log.outlines
+        fresh = range(self._looked_at, len(outlines))
+        self._turns += [index for index in fresh if outlines[index].starts_turn()]
+        self._looked_at = len(outlines)
+        return self._turns
+
     def forget(self, start: int) -> None:
         """The log was cut at `start`: what stood behind is another's now."""
-        self._known = min(self._known, start)
-        for places in self._places.values():
-            del places[bisect_left(places, start) :]
+        del self._turns[bisect_left(self._turns, start) :]
+        self._looked_at = min(self._looked_at, start)
+        for key in reversed(self._keys[start:]):
+            self._places[key].pop()
+        del self._keys[start:]
 
     def _learn(self) -> None:
-        for index in range(self._known, len(self._events)):
-            self._places.setdefault(message_key(self._events[index]), []).append(index)
-        self._known = len(self._events)
+        events = self._log.events
+        for index in range(len(self._keys), len(events)):
+            self._keys.append(message_key(events[index]))
+            self._places.setdefault(self._keys[index], []).append(index)
 
 
 def view_of(places: Sequence[int | None]) -> View:

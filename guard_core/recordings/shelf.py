@@ -51,6 +51,7 @@ class Shelf:
         self._waiting = bytearray()  # written, but not to the file yet
         self._written = 0  # bytes in the file
         self._window = (0, b"")  # a stretch of the file that was read: offset, bytes
+        self._last = 0  # where the record ends that was asked for last: whoever goes on there reads in order
 
     def put(self, parts: tuple[Part, ...]) -> int:
         """Keep the parts of a message; their place."""
@@ -67,8 +68,10 @@ class Shelf:
             self._flush()
         offset, data = self._window
         if not offset <= start <= stop <= offset + len(data):
+            ahead = BUFFER_BYTES if start == self._last else 0
             self._file.seek(start)
-            offset, data = self._window = start, self._read(max(stop - start, BUFFER_BYTES))
+            offset, data = self._window = start, self._read(max(stop - start, ahead))
+        self._last = stop
         return _DECODER.decode(memoryview(data)[start - offset : stop - offset])
 
     def _flush(self) -> None:
