@@ -75,6 +75,8 @@ class _Reader:
         self._source = source
         self._database = database
         self._facts = facts
+        # Crush has always told the provider of a message (migration 20250627000000); the old OpenCode never did.
+        self._agent = "Crush" if "provider" in database.tables.get("messages", ()) else "OpenCode"
 
     def sessions(self) -> list[Session]:
         messages: dict[str, list[JSON]] = {}
@@ -109,9 +111,11 @@ class _Reader:
         if summary and not any(row.get("id") == summary for row in rows):
             self._facts.compaction()
             builder.notes.append("The session was summarised; the summary message is no longer in the database.")
-        builder.notes.extend(_notes(header, len(rows), any(call.prompt_tokens for call in builder.calls)))
+        per_call = any(call.prompt_tokens for call in builder.calls)
+        builder.notes += [] if per_call else [f"{self._agent} keeps no tokens per call.{_last_tokens(header)}"]
+        builder.notes += _notes(header, len(rows))
         return builder.session(
-            agent="Crush",
+            agent=self._agent,
             title=fields.text(header, "title"),
             source_id=str(header.get("id") or ""),
             started_at=_time(header.get("created_at")),
@@ -242,13 +246,16 @@ def _sealed(data: JSON) -> int:
     return sum(fields.opaque_size(found) for found in (signature, blob) if found)
 
 
-def _notes(header: JSON, rows: int, per_call: bool) -> list[str]:
-    notes = [] if per_call else ["Crush keeps no tokens per call."]
+def _last_tokens(header: JSON) -> str:
+    """What the session row says of the last call, as a sentence."""
     prompt, completion = fields.tokens(header, "prompt_tokens"), fields.tokens(header, "completion_tokens")
-    if (prompt or completion) and notes:
-        notes[0] += (
-            f" After the last one the session row says {prompt or 0} prompt and {completion or 0} completion tokens."
-        )
+    if not prompt and not completion:
+        return ""
+    return f" After the last one the session row says {prompt or 0} prompt and {completion or 0} completion tokens."
+
+
+def _notes(header: JSON, rows: int) -> list[str]:
+    notes = []
     if header.get("parent_session_id"):
         notes.append(f"A child session of {str(header['parent_session_id'])[:80]}.")
     counted = fields.tokens(header, "message_count")

@@ -52,13 +52,13 @@ def database(tmp_path: Path):
                 names = ", ".join(row)
                 holes = ", ".join("?" * len(row))
                 connection.execute(f"INSERT INTO sessions ({names}) VALUES ({holes})", tuple(row.values()))
-            connection.execute(
-                "CREATE TABLE messages (id, session_id, role, parts, model, created_at, is_summary_message)"
-            )
+            columns = "id, session_id, role, parts, model, created_at, is_summary_message"
+            provider = ", provider" if marks.get("provider", True) else ""
+            connection.execute(f"CREATE TABLE messages ({columns}{provider})")
             for number, (role, parts) in enumerate(messages):
                 text = json.dumps(parts) if isinstance(parts, list) else parts
                 values = (f"m{number}", marks.get("session", "s1"), role, text, "m-1", 1760000000 + number, 0)
-                connection.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                connection.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
             for name in marks.get("summaries", ()):
                 connection.execute("UPDATE messages SET is_summary_message = 1 WHERE id = ?", (name,))
         connection.close()
@@ -82,6 +82,12 @@ def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
     notes = read_as(FORMAT, database(USER, LOOK)).sessions[0].notes
     assert "900 prompt and 20 completion tokens" in notes[0]
     assert "7 of 9 messages" in notes[1]
+
+
+def test_a_database_without_providers_is_the_old_opencodes(database):
+    assert read_as(FORMAT, database(USER)).sessions[0].agent == "Crush"
+    session = read_as(FORMAT, database(USER, provider=False)).sessions[0]
+    assert (session.agent, session.notes[0][:29]) == ("OpenCode", "OpenCode keeps no tokens per ")
 
 
 def test_the_summary_message_is_a_declared_compaction_outside_the_log(database):
