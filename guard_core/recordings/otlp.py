@@ -226,11 +226,11 @@ class _Traces:
             facts.tool_result(call_id, len(result) if isinstance(result, str) else 0)
 
     def _around(self, models: list[TraceSpan]) -> set[tuple[str, str]]:
-        """The ids of all spans that have a model span inside."""
+        """The ids of all spans with a model span inside and no agent in between: ADK hands over within a call."""
         found: set[tuple[str, str]] = set()
         for span in models:
             parent = self._by_id.get((span.trace, span.parent))
-            while parent is not None and (parent.trace, parent.id) not in found:
+            while parent is not None and (parent.trace, parent.id) not in found and not trace_kinds.is_agent(parent):
                 found.add((parent.trace, parent.id))
                 parent = self._by_id.get((parent.trace, parent.parent))
         return found
@@ -315,11 +315,11 @@ class _Content:
     def __init__(self, span: TraceSpan, outer: TraceSpan | None) -> None:
         self.span = span
         self.spans = [span] if outer is None else [span, outer]
-        found = read_content(span)
-        if not found.messages and outer is not None:
-            found = read_content(outer)
+        own = read_content(span)
+        around = read_content(outer) if outer is not None else own
+        found = own if own.messages else around
         self.messages, self.lost = found.messages, found.lost
-        self.system, self.tools = found.system, found.tools
+        self.system, self.tools = found.system, found.tools if found.tools is not None else around.tools
         answer = answer_of(span)
         self.answer = answer if answer.parts or outer is None else answer_of(outer)
 

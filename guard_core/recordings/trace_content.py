@@ -23,6 +23,8 @@ from guard_core.recordings.fields import JSON
 from guard_core.recordings.trace_spans import TraceSpan
 from guard_core.sessions import ToolDefinition
 
+_ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
+
 
 class Found(msgspec.Struct):
     """A request as its span tells it; `lost` is the number of messages that are missing at its head."""
@@ -232,9 +234,18 @@ def _span_events(span: TraceSpan) -> Found:
             message.setdefault("role", name.removeprefix("gen_ai.").removesuffix(".message"))
             if name == "gen_ai.tool.message" and "id" in message:
                 message.setdefault("tool_call_id", message["id"])
-            if (event := chat.chat_event(message)) is not None:
+            if (event := _told(message)) is not None:
                 messages.append(event)
     return Found(messages)
+
+
+def _told(message: JSON) -> Event | None:
+    """The event of a message, in OpenAI's words or Google's; None where its content was kept back."""
+    content = message.get("content")
+    if isinstance(content, dict) and "parts" in content:
+        system = message["role"] == "system"
+        return Event(Role.SYSTEM, _google_parts(content)) if system else _google_event(content)
+    return None if content == _ELIDED else chat.chat_event(message)
 
 
 def _named_events(span: TraceSpan) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -357,4 +368,4 @@ def _final(messages: Any) -> list[JSON]:
 def _choice(attributes: dict[str, Any]) -> Event | None:
     body = _event_body(attributes)
     message = fields.decoded(body.get("message", body))
-    return chat.chat_event({"role": "assistant", **message}) if isinstance(message, dict) else None
+    return _told({"role": "assistant", **message}) if isinstance(message, dict) else None

@@ -62,6 +62,12 @@ RESULT_KEYS: tuple[str, ...] = (
 RESULT_KEYS += ("ai.toolCall.result",)
 CALL_ID_KEYS = ("gen_ai.tool.call.id", "tool_call.id", "tool.call_id", "ai.toolCall.id")
 TOOL_NAME_KEYS = ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name")
+_GOOGLE_USAGE = {
+    "prompt_token_count": PROMPT_KEYS[0],
+    "cached_content_token_count": CACHED_KEYS[0],
+    "candidates_token_count": OUTPUT_KEYS[0],
+}
+_ADK_RESULT = "tool_response ["  # ADK up to 1.0; the one without a name repeats several, merged
 MARKS = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "traceloop.")
 
 
@@ -101,14 +107,23 @@ def is_model(span: TraceSpan) -> bool:
         return str(attributes["llm.request.type"]) in {"chat", "completion"}
     if "traceloop.span.kind" in attributes:
         return False
-    return any(key in attributes for key in PROMPT_KEYS) or "gcp.vertex.agent.llm_request" in attributes
+    if any(key in attributes for key in PROMPT_KEYS):
+        return True
+    return bool(attributes.get("gcp.vertex.agent.llm_request", "{}") != "{}")  # ADK's tool spans hold an empty one
+
+
+def is_agent(span: TraceSpan) -> bool:
+    """An agent's own span: model spans inside it are calls of their own, not a part of a call around it."""
+    kinds = (span.attributes.get("openinference.span.kind"), span.attributes.get("traceloop.span.kind"))
+    invoked = span.attributes.get("gen_ai.operation.name") == "invoke_agent" or span.name.startswith("agent_run")
+    return invoked or "AGENT" in {str(kind).upper() for kind in kinds}
 
 
 def is_tool(span: TraceSpan) -> bool:
     if "(merged" in span.name:
         return False
     attributes = span.attributes
-    if attributes.get("ai.operationId") == "ai.toolCall":
+    if attributes.get("ai.operationId") == "ai.toolCall" or span.name.startswith(_ADK_RESULT):
         return True
     kinds = (attributes.get("openinference.span.kind"), attributes.get("traceloop.span.kind"))
     return attributes.get("gen_ai.operation.name") == "execute_tool" or "TOOL" in {str(kind).upper() for kind in kinds}
@@ -116,7 +131,7 @@ def is_tool(span: TraceSpan) -> bool:
 
 def tool_result(span: TraceSpan) -> ToolResultPart:
     result = first_value(span.attributes, RESULT_KEYS)
-    name = first(span.attributes, TOOL_NAME_KEYS) or span.name
+    name = first(span.attributes, TOOL_NAME_KEYS) or span.name.removeprefix(_ADK_RESULT).removesuffix("]")
     return ToolResultPart(name, result, first(span.attributes, CALL_ID_KEYS))
 
 
@@ -147,10 +162,20 @@ def exclusive_scopes(calls: list[TraceSpan]) -> set[tuple[str, str]]:
 
 
 def usage_of(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:
-    prompt = fields.first_tokens(span.attributes, *PROMPT_KEYS)
-    cached = fields.first_tokens(span.attributes, *CACHED_KEYS)
-    written = fields.first_tokens(span.attributes, *WRITTEN_KEYS)
+    """The counts of a call, as fields of ModelCall; `exclusive`: cached tokens stand beside the input tokens."""
+    counts = span.attributes
+    if not any(key in counts for key in PROMPT_KEYS):
+        counts = _google_usage(counts.get("gcp.vertex.agent.llm_response")) or counts
+    prompt = fields.first_tokens(counts, *PROMPT_KEYS)
+    cached = fields.first_tokens(counts, *CACHED_KEYS)
+    written = fields.first_tokens(counts, *WRITTEN_KEYS)
     if prompt is not None and exclusive:
         prompt += (cached or 0) + (written or 0)
-    output = fields.first_tokens(span.attributes, *OUTPUT_KEYS)
+    output = fields.first_tokens(counts, *OUTPUT_KEYS)
     return {"prompt_tokens": prompt, "cached_tokens": cached, "cache_write_tokens": written, "output_tokens": output}
+
+
+def _google_usage(response: Any) -> dict[str, Any]:
+    """The usage inside a response of Google's API, under the names of attributes: ADK up to 1.0 has no others."""
+    usage = fields.mapping(fields.decoded(response), "usage_metadata")
+    return {key: usage[name] for name, key in _GOOGLE_USAGE.items() if name in usage}

@@ -437,6 +437,41 @@ def test_the_messages_of_one_response_are_one_answer():
     assert recording.facts.tool_calls == 1
 
 
+def test_a_call_inside_an_agent_inside_a_call_is_one_more():
+    agent = span("invoke_agent helper", 2, "t1-1", attributes={"gen_ai.operation.name": "invoke_agent"})
+    recording = read_as(FORMAT, export(chat(1, [FIRST], LOOK), agent, chat(3, [FIRST], LOOK, 70, parent="t1-2")))
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 170)
+
+
+def test_the_oldest_spans_of_adk_have_usage_in_the_response_and_tools_in_the_name():
+    request = {
+        "contents": [{"role": "user", "parts": [{"text": "List"}]}],
+        "config": {"system_instruction": "Be brief."},
+    }
+    part = {"function_call": {"name": "bash", "args": {}}}
+    usage = {"prompt_token_count": 90, "cached_content_token_count": 30, "candidates_token_count": 5}
+    response = {"content": {"role": "model", "parts": [part]}, "usage_metadata": usage}
+    key = "gcp.vertex.agent.llm_re"
+    call = span("call_llm", 1, attributes={f"{key}quest": json.dumps(request), f"{key}sponse": json.dumps(response)})
+    empty = {f"{key}quest": "{}", f"{key}sponse": "{}", "gcp.vertex.agent.tool_response": "a.txt"}
+    tools = [span(name, 2 + at, attributes=empty) for at, name in enumerate(("tool_response [bash]", "tool_response"))]
+    recording = read_as(FORMAT, export(call, *tools))
+    (session,) = recording.sessions
+    assert [(step.prompt_tokens, step.cached_tokens, step.output_tokens) for step in session.calls] == [(90, 30, 5)]
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "call-1-0"),)
+    assert (recording.facts.tool_calls, recording.facts.tool_results) == (1, 1)
+
+
+def test_content_that_adk_kept_back_is_taken_from_the_span_around():
+    inner = span("generate_content", 2, "t1-1", attributes={"gen_ai.operation.name": "generate_content"})
+    inner["events"] = [
+        {"name": name, "attributes": [{"key": "event.body", "value": {"stringValue": '{"content": "<elided>"}'}}]}
+        for name in ("gen_ai.user.message", "gen_ai.choice")
+    ]
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK), inner)).sessions[0]
+    assert texts(session) == ["List", "Look"]
+
+
 def test_wrong_types_anywhere_are_survived():
     check_hostile(FORMAT, (lines(bad) for bad in spoiled(export(TALK[0], inference(2, 0, ["user"])))))
     for bad in spoiled([FIRST, LOOK, FOUND]):
