@@ -205,12 +205,12 @@ class _Trajectory:
             )
         if self._folded:
             self._builder.notes.append(
-                f"{self._folded} steps stand for several calls each, with their tokens added up: none is a call's own."
+                f"Steps of several calls each: {self._folded}. Their tokens are added up, and are no call's own."
             )
         total = fields.tokens(fields.mapping(self._value, "final_metrics"), "total_prompt_tokens") or 0
         if self._prompts and total > self._prompts:
             self._builder.notes.append(
-                f"{total - self._prompts} of {total} prompt tokens were sent in calls that are not in this file."
+                f"{total - self._prompts} of {total} prompt tokens were sent in calls that are not listed here."
             )
         following = fields.text(self._value, "continued_trajectory_ref")
         if following:
