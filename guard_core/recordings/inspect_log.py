@@ -9,7 +9,8 @@ of the sample's `message_pool`). Prompt tokens are `input_tokens` and both cache
 `input_tokens` for every provider. The log of a session is rebuilt from the model events: their requests show what was
 sent, and a `compaction` event declares that the next request is a compacted one (kind summary, edit or trim, with the
 recorder's own token counts); the summarising call before it is itself a model event and is told as its summariser, not
-as a step. Sub-agents become sessions of their own, single calls beside the main context (graders) are side calls.
+as a step. Each run of an agent is a context of its own, told by the spans (`inspect_spans`): those of sub-agents become
+sessions of their own, single calls beside the main context (graders) are side calls.
 Pending and failed model events are left out and counted, and so are those that older logs nest in tool events. Samples
 without events give their message list as the log.
 Facts count every model event with usage, the summariser's too, and the messages of the samples' final lists.
@@ -29,9 +30,10 @@ from guard_core.recordings import chat, fields
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.inspect_spans import Conversations, Spans
 from guard_core.recordings.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
 from guard_core.recordings.source import Shape, Source
-from guard_core.recordings.zip_entries import ZipEntries
+from guard_core.recordings.zip_entries import ZipEntries, entry_names
 from guard_core.sessions import ModelCall, Session
 
 ATTACHMENT = re.compile(r"attachment://([0-9A-Za-z]{8,64})")
@@ -44,7 +46,7 @@ class InspectFormat:
     def matches(self, source: Source) -> bool:
         if source.shape is Shape.ZIP:
             with source.stream() as stream:
-                names = ZipEntries(stream, source.size, source.limits).names()
+                names = entry_names(stream, source.size)
             return any(name in {"header.json", "_journal/start.json"} or _is_sample(name) for name in names)
         if source.shape is not Shape.JSON:
             return False
@@ -69,6 +71,8 @@ class InspectFormat:
             for sample in samples:
                 sessions.extend(_read_sample(source, value, sample, facts))
         if not sessions:
+            if source.notes.problems:
+                raise source.nothing_left("no sample of this Inspect log can be read")
             raise DamagedRecording("this Inspect log holds no samples: nothing was run, or only its header was kept")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
@@ -96,8 +100,8 @@ def _header(source: Source, archive: ZipEntries) -> JSON:
 
 
 def _archived_samples(source: Source, archive: ZipEntries) -> Iterator[JSON]:
-    if not archive.complete:
-        source.problem("the archive has no directory: its writer was stopped; its whole entries are read")
+    if archive.damage:
+        source.problem(archive.damage)
     for name in archive.names():
         if not _is_sample(name):
             continue
@@ -160,7 +164,7 @@ class _Sample:
                 facts.call(prompt)
 
     def sessions(self) -> list[Session]:
-        threads = threads_of(list(self._requests()), side_calls=False)
+        threads = [thread for requests in self._conversations() for thread in threads_of(requests, side_calls=False)]
         if not threads:
             return [self._without_calls()]
         final = [message_key(event) for event in self._final]
@@ -185,7 +189,8 @@ class _Sample:
         session = thread.session("inspect", self._source.limits, **self._about())
         if number == 0:
             return session
-        return msgspec.structs.replace(session, title=f"{session.title} · context {number + 1}")
+        name = f" ({thread.agent})" if thread.agent else ""
+        return msgspec.structs.replace(session, title=f"{session.title} · context {number + 1}{name}")
 
     def _add_tail(self, thread: Thread) -> None:
         """The messages behind the last answer (the last tool result), as the sample's final list has them."""
@@ -204,33 +209,42 @@ class _Sample:
             "started_at": fields.timestamp(self._sample, "started_at") or fields.timestamp(run, "created"),
         }
 
-    def _requests(self) -> Iterator[Request]:
-        declared: Declared | None = None
+    def _conversations(self) -> Conversations:
+        """The model events as requests, by the agent that sent them."""
+        spans = Spans()
+        found = Conversations(spans)
+        declared: dict[str, Declared] = {}  # by agent: a compaction that its next request shows
         for item in fields.objects(self._transcript):
-            kind = fields.text(item, "event")
+            kind, agent = fields.text(item, "event"), spans.agent_of(item)
             if kind == "compaction":
-                declared = _declared(item)
+                declared[agent] = _declared(item)
             elif kind == "model":
-                request = self._request(item, declared)
+                request = self._request(item, declared.get(agent), spans.name_of(agent))
                 if request is not None:
-                    declared = None
-                    yield request
+                    declared.pop(agent, None)
+                    found.add(request, agent)
             else:
-                self._source.notes.skip(f"{kind or 'unnamed'} event")
-                for inner in fields.objects(item.get("events")):
-                    if fields.text(inner, "event") == "model":
-                        self._source.notes.skip("model call inside a tool event")
-        if declared is not None:
+                spans.see(item)
+                self._skip(item, kind)
+        for _ in declared:
             self._source.notes.skip("compaction event without a later call")
+        return found
 
-    def _request(self, item: JSON, declared: Declared | None) -> Request | None:
+    def _skip(self, item: JSON, kind: str) -> None:
+        self._source.notes.skip(f"{kind or 'unnamed'} event")
+        for inner in fields.objects(item.get("events")):
+            if fields.text(inner, "event") == "model":
+                self._source.notes.skip("model call inside a tool event")
+
+    def _request(self, item: JSON, declared: Declared | None, agent: str) -> Request | None:
         output = fields.mapping(item, "output")
         choice = next(fields.objects(output.get("choices")), {})
         answer = self._event(choice.get("message"))
-        if item.get("pending") or answer is None:
+        usage = _usage(item)
+        failed = bool(item.get("error")) and prompt_tokens(usage) is None  # newer logs give it an empty answer
+        if item.get("pending") or answer is None or failed:
             self._source.notes.skip("pending or failed model call")
             return None
-        usage = _usage(item)
         system, messages = chat.split_system(self._input(item))
         call = ModelCall(
             at=0,
@@ -243,7 +257,7 @@ class _Sample:
             source_id=fields.text(item, "uuid"),
         )
         tools = chat.tool_definitions(item.get("tools"))
-        return Request(tuple(messages), call, answer, system=system, tools=tools, declared=declared)
+        return Request(tuple(messages), call, answer, system=system, tools=tools, declared=declared, agent=agent)
 
     def _input(self, item: JSON) -> list[Event]:
         refs = fields.items(item, "input_refs")

@@ -21,6 +21,10 @@ STORED, DEFLATED, ZSTD = 0, 8, 93
 ENTRY_LIMIT = 50_000  # samples, summaries and journal of one log; far above any real one
 TOTAL_FACTOR = 4  # all entries of one file together, in units of the limit for one entry
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
+_END = struct.Struct("<4sHHHHIIH")  # end of the directory; the fifth field counts its entries
+_LOCATOR_SIZE = 20  # of the zip64 record that may stand before it
+NO_DIRECTORY = "the archive has no directory: its writer was stopped; its whole entries are read"
+BROKEN_DIRECTORY = "the archive's directory names places outside the file; its whole entries are read instead"
 _WINDOW = 2**27  # bytes; zstd's own limit without --long
 _UNREADABLE = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error, OverflowError, EOFError)
 
@@ -33,20 +37,25 @@ class ZipEntry(NamedTuple):
     offset: int
     packed: int
     crc: int
+    encrypted: bool = False
+
+
+def entry_names(stream: IO[bytes], size: int) -> list[str]:
+    """The names that an archive gives its entries, whether or not they can be read."""
+    return [entry.name for entry in _listed(stream, size)[0]]
 
 
 class ZipEntries:
-    """The entries of one archive by name, in the archive's order; `complete` is False when its directory is missing."""
+    """The entries of one archive by name, in the archive's order; `damage` says what is wrong with its directory."""
 
     def __init__(self, stream: IO[bytes], size: int, limits: Limits) -> None:
         self._stream = stream
         self._limits = limits
         self._read = 0
-        self.complete = True
-        found = self._directory(size)
+        found, self.damage = _listed(stream, size)
         if len(found) > ENTRY_LIMIT:
             raise LimitExceeded(f"a ZIP archive of {len(found)} entries (limit {ENTRY_LIMIT})")
-        _check_apart(found, size)
+        _check_apart(found)
         self._entries = {entry.name: entry for entry in found}
 
     def names(self) -> list[str]:
@@ -56,8 +65,10 @@ class ZipEntries:
         return name in self._entries
 
     def read(self, name: str) -> bytes:
-        """The unpacked bytes. Raises LimitExceeded (too much in it), DamagedRecording (broken, unknown packing)."""
+        """The unpacked bytes. Raises LimitExceeded (too much in it), DamagedRecording (broken, encrypted, unknown)."""
         entry = self._entries[name]
+        if entry.encrypted:
+            raise DamagedRecording(f"the entry {_shown(name)} of the archive is encrypted")
         allowed = min(self._limits.inflated_bytes, max(entry.packed * self._limits.inflation_ratio, MIB))
         blocks: list[bytes] = []
         size = 0
@@ -94,35 +105,58 @@ class ZipEntries:
             f"the entry {_shown(entry.name)} is packed with method {entry.method}, which is not read"
         )
 
-    def _directory(self, size: int) -> list[ZipEntry]:
-        try:
-            with zipfile.ZipFile(self._stream) as archive:
-                infos = archive.infolist()
-        except _UNREADABLE:
-            self.complete = False
-            return list(self._scan(size))
-        if any(info.flag_bits & 1 for info in infos):
-            raise DamagedRecording("the ZIP archive is encrypted")
-        return [
-            ZipEntry(info.filename, info.compress_type, info.header_offset, info.compress_size, info.CRC)
-            for info in infos
-        ]
 
-    def _scan(self, size: int) -> Iterator[ZipEntry]:
-        """The whole entries from the start of the file, as their own headers tell."""
-        offset = 0
-        while offset + _LOCAL.size <= size:
-            self._stream.seek(offset)
-            header = self._stream.read(_LOCAL.size)
-            if len(header) < _LOCAL.size or not header.startswith(b"PK\x03\x04"):
-                return
-            _, _, flags, method, _, _, crc, packed, _, name_size, extra_size = _LOCAL.unpack(header)
-            name = self._stream.read(name_size).decode("utf-8", "replace")
-            end = offset + _LOCAL.size + name_size + extra_size + packed
-            if flags & 0b1001 or end > size:  # encrypted, or its size stands behind it, or it is cut off
-                return
-            yield ZipEntry(name, method, offset, packed, crc)
-            offset = end
+def _listed(stream: IO[bytes], size: int) -> tuple[list[ZipEntry], str]:
+    """The entries that the directory names, or that stand in the file where it has none; what is wrong with it."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            infos = archive.infolist()
+    except _UNREADABLE:
+        return list(_scanned(stream, size)), NO_DIRECTORY
+    entries = [
+        ZipEntry(
+            info.filename,
+            info.compress_type,
+            info.header_offset,
+            info.compress_size,
+            info.CRC,
+            bool(info.flag_bits & 1),
+        )
+        for info in infos
+    ]
+    if any(not 0 <= entry.offset <= size - _LOCAL.size - entry.packed for entry in entries):
+        return list(_scanned(stream, size)), BROKEN_DIRECTORY
+    declared = _declared_count(stream, size)
+    wrong = declared not in (None, len(entries))
+    return entries, f"the archive declares {declared} entries and has {len(entries)}" if wrong else ""
+
+
+def _declared_count(stream: IO[bytes], size: int) -> int | None:
+    """How many entries the end of the directory declares; None where a zip64 record tells it instead."""
+    stream.seek(max(0, size - _END.size - 0xFFFF))  # the longest comment
+    tail = stream.read()
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + _END.size > len(tail) or tail[max(0, at - _LOCATOR_SIZE) : at].startswith(b"PK\x06\x07"):
+        return None
+    count: int = _END.unpack_from(tail, at)[4]
+    return count
+
+
+def _scanned(stream: IO[bytes], size: int) -> Iterator[ZipEntry]:
+    """The whole entries from the start of the file, as their own headers tell."""
+    offset = 0
+    while offset + _LOCAL.size <= size:
+        stream.seek(offset)
+        header = stream.read(_LOCAL.size)
+        if len(header) < _LOCAL.size or not header.startswith(b"PK\x03\x04"):
+            return
+        _, _, flags, method, _, _, crc, packed, _, name_size, extra_size = _LOCAL.unpack(header)
+        name = stream.read(name_size).decode("utf-8", "replace")
+        end = offset + _LOCAL.size + name_size + extra_size + packed
+        if flags & 0b1000 or end > size:  # its size stands behind it, or it is cut off
+            return
+        yield ZipEntry(name, method, offset, packed, crc, bool(flags & 1))
+        offset = end
 
 
 class _Body:
@@ -159,15 +193,13 @@ def _inflated(body: _Body) -> Iterator[bytes]:
         yield block
 
 
-def _check_apart(entries: list[ZipEntry], size: int) -> None:
+def _check_apart(entries: list[ZipEntry]) -> None:
     """Bodies that overlap are a bomb: thousands of entries that unpack one body again and again."""
     end = 0
     for entry in sorted(entries, key=lambda entry: entry.offset):
         if entry.offset < end:
             raise LimitExceeded(f"the entry {_shown(entry.name)} overlaps the entry before it: not read")
         end = entry.offset + _LOCAL.size + entry.packed
-    if end > size:
-        raise DamagedRecording("an entry of the ZIP archive reaches behind its end")
 
 
 def _shown(name: str) -> str:

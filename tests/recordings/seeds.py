@@ -44,7 +44,7 @@ def archive(entries: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for name, data in entries.items():
-            target.writestr(zipfile.ZipInfo(name), data)
+            target.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 

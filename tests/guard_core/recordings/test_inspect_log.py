@@ -139,6 +139,65 @@ def test_a_grader_is_a_side_call_and_a_sub_agent_a_session():
     assert [call.prompt_tokens for call in sessions[0].side_calls] == [95]
 
 
+def test_a_call_that_failed_with_an_empty_answer_is_left_out():
+    failed = model(TALK[:2], answer("e"), error="overloaded") | {"output": {"choices": [{"message": answer("e")}]}}
+    recording = read_as(FORMAT, log(sample(TALK, [failed, *EVENTS])))
+    assert (len(recording.sessions[0].calls), recording.facts.model_calls) == (2, 2)
+    assert recording.notes.skipped["pending or failed model call"] == 1
+
+
+def span(name: str, kind: str = "agent", parent: str | None = None) -> dict[str, Any]:
+    return {"event": "span_begin", "id": name, "span_id": name, "parent_id": parent, "type": kind, "name": name}
+
+
+def end(name: str) -> dict[str, Any]:
+    return {"event": "span_end", "id": name, "span_id": name}
+
+
+def test_an_agent_that_works_for_another_has_a_context_of_its_own():
+    back = {"id": "h", "role": "user", "content": "[helper] a.txt"}
+    step = answer("b1", "", "c5")
+    child = [model([*TALK[:4]], step, 91, span_id="look"), model([*TALK[:4], step, result("r5", "c5")], DONE, 93)]
+    child[1]["span_id"] = "helper"
+    events = [
+        span("main"),
+        *(item | {"span_id": "main"} for item in EVENTS[:1]),
+        span("helper", parent="main"),
+        span("look", "tool", "helper"),
+        *child,
+        end("helper"),
+        model([*TALK[:4], back], DONE, 120, span_id="main"),
+    ]
+    main, helper = read_as(FORMAT, log(sample([*TALK[:4], back, DONE], events))).sessions
+    assert ([call.prompt_tokens for call in main.calls], main.compactions) == ([100, 120], ())
+    assert ([call.prompt_tokens for call in helper.calls], helper.title) == (
+        [91, 93],
+        "explore: s0 · context 2 (helper)",
+    )
+
+
+def test_two_runs_of_an_agent_on_the_same_question_are_apart():
+    runs = [
+        [span(name), model(TALK[:2], LOOK, 100, span_id=name), model(TALK[:4], DONE, 150, span_id=name), end(name)]
+        for name in ("one", "two")
+    ]
+    sessions = read_as(FORMAT, log(sample(TALK, [*runs[0], *runs[1]]))).sessions
+    assert [(len(session.calls), session.compactions) for session in sessions] == [(2, ()), (2, ())]
+
+
+def test_a_run_that_begins_with_a_finished_conversation_goes_on_with_it():
+    more = {"id": "u2", "role": "user", "content": "And now?"}
+    second = [span("two"), model([*TALK, more], answer("a3", "Nothing"), 170, span_id="two"), end("two")]
+    first = [span("one"), *(item | {"span_id": "one"} for item in EVENTS), end("one")]
+    sessions = read_as(FORMAT, log(sample([*TALK, more], [*first, *second]))).sessions
+    assert [[call.prompt_tokens for call in session.calls] for session in sessions] == [[100, 150, 170]]
+
+
+def test_spans_that_are_each_other_s_parents_are_survived():
+    events = [span("a", "tool", "b"), span("b", "tool", "a"), model(TALK[:2], LOOK, 100, span_id="a")]
+    assert len(read_as(FORMAT, log(sample(TALK, events))).sessions[0].calls) == 1
+
+
 def test_messages_behind_the_last_answer_are_in_the_log():
     last = answer("a2", "", "c2")
     session = read_as(
@@ -170,6 +229,19 @@ def test_one_damaged_sample_does_not_stop_the_others():
     recording = read_as(FORMAT, archive({"header.json": b"{}", "samples/a.json": b'{"id": ', "samples/b.json": good}))
     assert len(recording.sessions) == 1
     assert "samples/a.json" in recording.notes.problems[0].message
+
+
+def test_a_log_of_which_no_sample_can_be_read_names_the_damage():
+    with pytest.raises(DamagedRecording, match=r"no sample .* can be read: samples/a.json: JSON that ends too early"):
+        read_as(FORMAT, archive({"header.json": b"{}", "samples/a.json": b'{"id": '}))
+
+
+def test_an_encrypted_or_broken_archive_is_recognised_by_its_names():
+    data = bytearray(archive({"header.json": json.dumps({"eval": RUN}).encode(), "samples/a.json": b"{}"}))
+    for at in (data.index(b"PK\x01\x02"), data.rindex(b"PK\x01\x02")):
+        data[at + 8] |= 1
+    with pytest.raises(DamagedRecording, match="is encrypted"):
+        read_as(FORMAT, bytes(data))
 
 
 def test_a_log_without_samples_is_damaged():

@@ -12,7 +12,7 @@ import zstandard
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.limits import Limits
-from guard_core.recordings.zip_entries import ZipEntries
+from guard_core.recordings.zip_entries import BROKEN_DIRECTORY, NO_DIRECTORY, ZipEntries, entry_names
 
 
 def archive(entries: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -80,7 +80,7 @@ def test_all_entries_together_are_limited():
 def test_an_archive_without_a_directory_gives_its_whole_entries():
     data = zstd_archive({"a.json": b"{}", "b.json": b"[]" * 99}, directory=False)
     entries = opened(data)
-    assert not entries.complete
+    assert entries.damage == NO_DIRECTORY
     assert entries.read("a.json") == b"{}"
     assert opened(data[:-3]).names() == ["a.json"]
 
@@ -102,8 +102,32 @@ def test_an_encrypted_archive_is_refused():
     data = bytearray(archive({"a.json": b"{}"}))
     at = data.index(b"PK\x01\x02")
     data[at + 8] |= 1
-    with pytest.raises(DamagedRecording, match="encrypted"):
-        opened(bytes(data))
+    entries = opened(bytes(data))
+    assert entries.names() == ["a.json"]
+    with pytest.raises(DamagedRecording, match=r"'a.json' of the archive is encrypted"):
+        entries.read("a.json")
+
+
+def test_a_directory_that_declares_another_number_of_entries_is_told():
+    data = bytearray(archive({"a.json": b"{}"}))
+    at = data.rindex(b"PK\x05\x06") + 8
+    data[at : at + 4] = b"\xff\xff\xff\xff"
+    assert opened(bytes(data)).damage == "the archive declares 65535 entries and has 1"
+    assert opened(archive({"a.json": b"{}"})).damage == ""
+
+
+@pytest.mark.parametrize(("signature", "offset"), [(b"PK\x01\x02", 42), (b"PK\x05\x06", 16)])
+def test_an_archive_whose_directory_leads_outside_gives_its_whole_entries(signature, offset):
+    data = bytearray(archive({"a.json": b"{}"}))
+    at = data.rindex(signature) + offset
+    data[at : at + 4] = b"\xff\xff\xff\x7f"
+    entries = opened(bytes(data))
+    assert (entries.read("a.json"), entries.damage) == (b"{}", BROKEN_DIRECTORY)
+
+
+def test_names_are_told_without_looking_into_the_entries():
+    data = archive({"a.json": b"{}", "b.json": b""})
+    assert entry_names(io.BytesIO(data), len(data)) == ["a.json", "b.json"]
 
 
 def test_cut_and_broken_bytes_are_told_in_a_sentence():
