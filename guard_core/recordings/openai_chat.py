@@ -234,6 +234,8 @@ class ChatReader:
         """The call that a request and its response tell of; its usage is counted."""
         places = (fields.mapping(response, "usage"), fields.mapping(record, "usage"), response, record)
         usage = next((found for place in places if (found := self.usage(place))), {})
+        if not response and not usage.get("prompt_tokens"):
+            usage = {}  # a failed request that a proxy counted as 0 tokens
         if usage:
             self.facts.call(usage["prompt_tokens"])
         return ModelCall(
@@ -286,7 +288,7 @@ class ChatReader:
         return log.session(notes=(sent, *_missing(None, None)))
 
     def _threads(self) -> list[Session]:
-        threads = threads_of(self._requests)
+        threads = threads_of(_by_time(self._requests))
         for thread in threads:
             inserted = {id(event): event for compaction in thread.compactions for event in compaction.messages}
             self._count([*thread.events, *inserted.values()])
@@ -346,6 +348,14 @@ def usage_of(usage: JSON) -> JSON:
         "cache_write_tokens": written if written is not None else fields.tokens(usage, "cache_creation_input_tokens"),
         "output_tokens": fields.first_tokens(usage, "completion_tokens", "output_tokens", "eval_count"),
     }
+
+
+def _by_time(requests: list[Request]) -> list[Request]:
+    """Requests in the order in which they were sent: proxies write a record when its answer has been handled."""
+    times = [request.call.timestamp for request in requests]
+    if None in times:
+        return requests
+    return sorted(requests, key=lambda request: request.call.timestamp or 0.0)
 
 
 def _is_one_history(requests: list[Request]) -> bool:

@@ -216,6 +216,19 @@ def test_requests_and_responses_may_be_records_of_their_own():
     assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, 100), (3, 140)]
 
 
+def test_records_may_stand_in_the_order_of_their_ends():
+    one, two = logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)
+    log = lines({**two, "startTime": 1_770_000_002.5}, {**one, "startTime": 1_770_000_001.5})
+    assert [step.prompt_tokens for step in read_as(FORMAT, log).sessions[0].calls] == [100, 140]
+
+
+def test_a_failed_request_that_was_counted_as_nothing_has_no_tokens():
+    failed = {"messages": TALK[:2], "response": {}, "prompt_tokens": 0, "error_str": "overloaded"}
+    recording = read_as(FORMAT, lines(failed, logged(TALK[:2], TALK[2], 100)))
+    assert [step.prompt_tokens for step in recording.sessions[0].calls] == [None, 100]
+    assert recording.facts.model_calls == 1
+
+
 def test_responses_alone_hold_what_came_back():
     answers = [logged([], TALK[2], 100)["response"], logged([], TALK[4], 140)["response"]]
     recording = read_as(FORMAT, lines(*answers))
