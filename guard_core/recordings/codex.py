@@ -136,6 +136,7 @@ class _Reader:
         self.model = ""
         self.title = ""
         self.window = 0
+        self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
         self.open: _Open | None = None
         self.pending: ModelCall | None = None  # usage that came ahead of its response
         self.total: Any = None
@@ -261,6 +262,7 @@ class _Reader:
         return not response.claimed and response.results_since and not self.usage_seen and not self.marked
 
     def _begin(self, item: dict[str, Any], where: Where) -> _Open:
+        self.awaits_estimate = False
         index = self.log.event(Role.MODEL, (), line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
         response = self.open = _Open(index, call=len(self.log.calls))
         call = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
@@ -322,11 +324,9 @@ class _Reader:
 
     def _estimate(self, tokens: int | None) -> None:
         """Codex's estimate of the context that a compaction left."""
-        last = self.log.compactions[-1] if self.log.compactions else None
-        if last is None or last.tokens_after is not None:
-            return
-        if not any(event.role is Role.MODEL for event in self.log.outlines[last.at :]):
-            self.log.compactions[-1] = msgspec.structs.replace(last, tokens_after=tokens)
+        if self.awaits_estimate and tokens is not None:
+            self.awaits_estimate = False
+            self.log.compactions[-1] = msgspec.structs.replace(self.log.compactions[-1], tokens_after=tokens)
 
     def _usage(self, usage: dict[str, Any], where: Where, response_id: str) -> None:
         prompt = fields.tokens(usage, "input_tokens")
@@ -369,6 +369,7 @@ class _Reader:
         else:
             base, inserted = self._old_base(summary)
             note = "The file has the summary only: the history behind it is put together from the user's messages."
+        self.awaits_estimate = True
         readable = bool(summary.strip()) and not any(map(codex_words.is_sealed, inserted))
         self.log.compaction(
             RecordedCompaction(
@@ -430,9 +431,10 @@ class _Reader:
             return
         self._settle()
         cut = starts[-min(turns, len(starts))]
-        gone = [call for call in self.log.calls if call.at >= cut]
+        first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
+        gone = self.log.calls[first:]
         self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in gone]
-        del self.log.calls[len(self.log.calls) - len(gone) :]
+        del self.log.calls[first:]
         del self.log.events[cut:]
         self.index.forget(cut)
         self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(gone)} calls count apart.")

@@ -14,6 +14,7 @@ Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -118,6 +119,7 @@ class _Reader:
         self.header: JSON = {}
         self.title = ""
         self.places: dict[str, int | None] = {}  # every id ever written; its event in the log, None: not there
+        self.placed: list[str] = []  # the ids that are in the log, in its order
         self.used: set[str] = set()  # ids whose tokens are counted
         self.answered: set[str] = set()  # calls whose results are in the log
         self.waiting: tuple[ToolResultPart, ...] = ()
@@ -162,6 +164,7 @@ class _Reader:
         if message.event.parts:
             self._append(message.event)
             self.places[message_id] = at
+            self.placed.append(message_id)
         self.waiting = message.results
         if message.event.role is Role.MODEL:
             self._called(record, at, at if message.event.parts else None, line)
@@ -182,9 +185,10 @@ class _Reader:
         self.index.forget(place)
         self.waiting = tuple(result for result in message.results if result.call_id not in self.answered)
         if message_id not in self.used and message.event.role is Role.MODEL:
-            self.log.calls = [call for call in self.log.calls if call.response != place]
+            behind = self.log.calls[bisect_left(self.log.calls, place, key=lambda call: call.at) :]
+            del self.log.calls[len(self.log.calls) - len(behind) :]
             self._called(record, place, place, line)
-            self.log.calls.sort(key=lambda call: call.at)
+            self.log.calls += (call for call in behind if call.response != place)
 
     def _append(self, event: Event) -> None:
         self.log.event(**{name: getattr(event, name) for name in event.__struct_fields__})
@@ -279,13 +283,15 @@ class _Reader:
             self.notes.skip("$rewindTo a message that is not there")
             return
         self.waiting = ()
-        gone = [call for call in self.log.calls if call.at >= cut]
-        self.log.calls = [call for call in self.log.calls if call.at < cut]
+        first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
+        gone = self.log.calls[first:]
+        del self.log.calls[first:]
         self.log.side_calls += [replace(call, at=cut, response=None) for call in gone]
-        before = len(self.log.compactions)
-        self.log.compactions = [item for item in self.log.compactions if item.at <= cut]
-        self.based = self.based if len(self.log.compactions) == before else []
-        self.places = {key: None if place is None or place >= cut else place for key, place in self.places.items()}
+        while self.log.compactions and self.log.compactions[-1].at > cut:
+            self.log.compactions.pop()
+            self.based = []
+        while self.placed and (self.places[self.placed[-1]] or 0) >= cut:
+            self.places[self.placed.pop()] = None
         del self.log.events[cut:]
         self.index.forget(cut)
         self.log.notes.append(f"Taken back by a rewind: not in the log, {len(gone)} calls count apart.")

@@ -39,7 +39,7 @@ class Message:
 
 def read_message(record: JSON, line: int | None) -> Message:
     role = Role.USER if record.get("type") == "user" else Role.MODEL
-    parts = _content(record.get("content"))
+    parts = _content(record.get("content")) or _content(record.get("parts"))
     results: tuple[ToolResultPart, ...] = ()
     if role is Role.MODEL:
         calls = list(fields.objects(record.get("toolCalls")))

@@ -170,6 +170,11 @@ def test_words_of_an_unknown_shape_are_kept_as_they_stand():
     assert len(session_of(user("u1", "Hi"), signed).events) == 1
 
 
+def test_parts_stand_for_the_content():
+    session = session_of(user("u1", "Hi"), {"id": "g1", "type": "model", "parts": [{"text": "Hello"}]})
+    assert texts(session) == ["Hi", "Hello"]
+
+
 def test_a_count_that_is_no_count_is_named():
     bad = gemini("g1", "Yes", 10**17)
     notes = read_as(FORMAT, lines(HEADER, user("u1", "Hi"), bad)).notes
