@@ -62,7 +62,7 @@ MAX_BODY_BYTES = 2_621_440  # every other request; Django's own default for DATA
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_UPLOAD_BYTES + 2**20  # pasted text is a form field; the wrapper is the limit
 FILE_UPLOAD_TEMP_DIR = str(INCOMING_DIR)
 FILE_UPLOAD_PERMISSIONS = 0o600
-FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["inspector.services.uploads.HashedUploads"]
 DATA_UPLOAD_MAX_NUMBER_FILES = 2_000
 MAX_SOCKET_FRAME_BYTES = 262_144
 

@@ -18,7 +18,7 @@ from guard_core.simulator.samples import SAMPLES
 from inspector.models import Import
 from inspector.services.companions import add, arranged
 from inspector.services.importing import submit
-from inspector.services.uploads import receive, safe_name
+from inspector.services.uploads import receive, safe_name, take
 from inspector.views.errors import plain
 from inspector.views.imports import session_of
 
@@ -103,10 +103,13 @@ def _given(request: HttpRequest) -> Iterator[Item]:
 
 
 def _add(item: Item, *, strict: bool, window: int | None) -> Import:
-    received = receive(item.file.chunks() if item.file else [item.text.encode("utf-8", "surrogatepass")], item.name)
+    if item.file is not None:
+        received = take(item.file, item.name)
+    else:
+        received = receive([item.text.encode("utf-8", "surrogatepass")], item.name)
     if item.wal is not None and item.wal.size:  # an empty log is as good as none
         try:
-            received = received._replace(wal=receive(item.wal.chunks(), f"{item.name}-wal"))
+            received = received._replace(wal=take(item.wal, f"{item.name}-wal"))
         except BaseException:
             received.drop()
             raise
