@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.copilot_cli import FORMAT
 from guard_core.sessions import Evidence, Source
 from guard_core.views import Inserted, Span
@@ -90,7 +90,7 @@ def test_a_compaction_is_declared_and_its_summary_is_outside_the_log():
     session = read(LOOK, RESULT, cut, DONE).sessions[0]
     compaction = session.compactions[0]
     assert (compaction.at, compaction.evidence, compaction.base) == (3, Evidence.DECLARED, (Inserted(0),))
-    assert compaction.messages[0].parts == (TextPart("We listed."),)
+    assert compaction.messages[0].parts == (TextPart("List files"), TextPart("We listed."))
     assert (compaction.tokens_before, compaction.summariser.prompt_tokens) == (5100, 5000)
     assert "We listed." not in texts(session)
 
@@ -114,16 +114,82 @@ def test_a_truncation_takes_the_oldest_messages_also_after_a_compaction():
 def test_sub_agents_are_another_context():
     child = event("assistant.message", content="Sub", parentToolCallId="c1", toolRequests=[REQUEST])
     result = event("tool.execution_complete", toolCallId="c2", parentToolCallId="c1", result={"content": "x"})
-    session = read(LOOK, child, result, RESULT, DONE).sessions[0]
+    session, agent = read(LOOK, child, result, RESULT, DONE).sessions
     assert len(session.events) == 4
     assert [call.at for call in session.side_calls] == [2]
+    assert (texts(agent), agent.title, len(agent.calls)) == (["Sub", ""], "Sub-agent c1", 1)
 
 
-def test_totals_at_the_end_are_told():
-    usage = {"m-1": {"requests": {"count": 2}, "usage": {"inputTokens": 700}}}
-    assert (
-        "700 prompt tokens in 2 calls" in read(LOOK, event("session.shutdown", modelMetrics=usage)).sessions[0].notes[0]
-    )
+def test_a_sub_agent_with_an_id_has_its_own_prompt_model_and_name():
+    def of_agent(kind: str, **data: Any) -> dict[str, Any]:
+        return {**event(kind, **data), "agentId": "k1"}
+
+    session, agent = read(
+        LOOK,
+        of_agent("subagent.started", toolCallId="c1", agentDisplayName="Explorer"),
+        of_agent("session.model_change", newModel="m-2"),
+        of_agent("system.message", content="Explore."),
+        of_agent("user.message", content="Go"),
+        of_agent("session.usage_record", usage={"inputTokens": 70, "apiCallId": "a1"}),
+        of_agent("assistant.message", content="Gone", apiCallId="a1"),
+        RESULT,
+    ).sessions
+    assert (session.model, session.system, len(session.events)) == ("m-1", (TextPart("Be brief."),), 3)
+    assert (agent.model, agent.system, agent.title) == ("m-2", (TextPart("Explore."),), "Sub-agent Explorer")
+    assert [call.prompt_tokens for call in agent.calls] == [70]
+    assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(2, 70)]
+
+
+def test_usage_records_give_prompt_tokens_and_the_window_once_per_call():
+    usage = {"inputTokens": 900, "cacheReadTokens": 800, "outputTokens": 3, "apiCallId": "a1", "maxPromptTokens": 9000}
+    recording = read(event("session.usage_record", usage=usage), event("assistant.usage", **usage), LOOK)
+    call = recording.sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens) == (900, 800, 3)
+    assert recording.facts.model_calls == 1
+    assert recording.sessions[0].window.value == 9000
+
+
+def test_usage_without_an_answer_is_a_call_without_response():
+    usage = event("session.usage_record", usage={"inputTokens": 900, "apiCallId": "a1"})
+    session = read(usage, event("assistant.turn_start", turnId="1"), DONE).sessions[0]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, None, 900), (1, 1, None)]
+
+
+def test_a_message_that_names_no_api_call_where_others_do_is_no_call():
+    named = event("assistant.message", content="I look", apiCallId="a1")
+    session = read(named, LOOK, RESULT).sessions[0]
+    assert (len(session.calls), len(session.events)) == (1, 4)
+
+
+def test_a_notification_is_sent_in_the_name_of_the_user():
+    told = read(LOOK, RESULT, event("system.notification", content="Agent is done")).sessions[0].events[-1]
+    assert (told.parts, told.starts_turn()) == ((TextPart("Agent is done"),), False)
+
+
+def test_what_came_while_a_compaction_ran_is_kept_behind_the_summary():
+    start = event("session.compaction_start", tokenLimit=9000)
+    end = event("session.compaction_complete", success=True, summaryContent="We listed.")
+    compaction = read(LOOK, start, RESULT, DONE, end).sessions[0].compactions[0]
+    assert (compaction.kind, compaction.base) == ("summary+tail", (Inserted(0), Span(1, 4)))
+
+
+def test_images_of_a_tool_stand_beside_its_text():
+    image = {"type": "image", "mimeType": "image/png", "byteLength": 278, "assetId": "sha256:0"}
+    result = {"content": "Viewed", "binaryResultsForLlm": [image]}
+    session = read(LOOK, event("tool.execution_complete", toolCallId="c1", result=result)).sessions[0]
+    assert session.events[-1].parts[1] == MediaPart(mime="image/png", size=278)
+
+
+def test_the_answer_of_a_summariser_is_no_message():
+    assert read(LOOK, event("model.message", message={"role": "assistant"})).facts.messages == 3
+
+
+def test_the_last_totals_are_told_where_no_call_has_its_tokens():
+    first, last = ({"m-1": {"requests": {"count": n}, "usage": {"inputTokens": n * 350}}} for n in (1, 2))
+    ends = event("session.shutdown", modelMetrics=first), event("session.shutdown", modelMetrics=last)
+    usage = event("assistant.usage", inputTokens=900)
+    assert read(LOOK, *ends).sessions[0].notes == ("700 prompt tokens in 2 calls of m-1 together.",)
+    assert read(usage, LOOK, *ends).sessions[0].notes == ()
 
 
 def test_unknown_kinds_are_counted():
