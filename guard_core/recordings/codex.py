@@ -431,6 +431,8 @@ class _Reader:
             return
         self._settle()
         cut = starts[-min(turns, len(starts))]
+        while cut > max(floor, turns_so_far[0]) and self.log.outlines[cut - 1].meta:  # told ahead of the turn by Codex
+            cut -= 1
         first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
         gone = self.log.calls[first:]
         self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in gone]

@@ -166,6 +166,15 @@ BARE = [entry["payload"] for entry in TURN[:4]]
 DONE = assistant("Done.")["payload"]
 
 
+def test_what_codex_told_ahead_of_a_turn_is_rolled_back_with_it():
+    opening, news = (user(f"<environment_context>{words}</environment_context>") for words in ("a", "b"))
+    rollback = line("event_msg", type="thread_rolled_back", num_turns=1)
+    session = session_of(opening, *TURN, news, user("Delete them"), assistant("Really?"), rollback, user("Keep"))
+    assert [text[:22] for text in texts(session)] == ["<environment_context>a", "List the files", "I look.", "", "Keep"]
+    first = session_of(opening, *TURN, rollback)
+    assert [text[:22] for text in texts(first)] == ["<environment_context>a"]
+
+
 def test_old_rollouts_with_bare_items_have_calls_without_tokens():
     recording = read_as(FORMAT, lines(HEADER, *BARE, DONE))
     assert [(step.at, step.prompt_tokens) for step in recording.sessions[0].calls] == [(1, None), (3, None)]
