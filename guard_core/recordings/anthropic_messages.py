@@ -4,22 +4,31 @@ A message is text or blocks (text, thinking, tool_use, tool_result, image, docum
 known by its size only. Prompt tokens are `input_tokens + cache_read_input_tokens + cache_creation_input_tokens`. Logs
 are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
 array has no tokens, unless its messages carry `usage` themselves; system prompt and tools stand beside the array.
-Source: https://docs.anthropic.com/en/api/messages.
+A `compaction` block declares a compaction by the provider: what stands before it was not given to the model any more;
+`usage.iterations` tells what the summary cost. Edits that the provider made to a request (`context_management`) are
+told in a note, for nothing shows which results they cleared. A request that only counts tokens is no call.
+Sources: https://docs.anthropic.com/en/api/messages, https://docs.anthropic.com/en/docs/build-with-claude/compaction.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
-from guard_core.events import Event, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from msgspec.structs import replace
+
+from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import chat, fields, log_records
 from guard_core.recordings.base import Recording
 from guard_core.recordings.openai_chat import ChatReader, is_message
+from guard_core.recordings.requests import Declared, Request
 from guard_core.recordings.source import Shape, Source
+from guard_core.sessions import ModelCall
 
 JSON = dict[str, Any]
 NAME = "anthropic-messages"
 _OWN_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"})
+_SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
 _HEADS = 200  # messages looked at for a block that only Anthropic has
 
 
@@ -82,11 +91,74 @@ class AnthropicReader(ChatReader):
     def usage(self, usage: JSON) -> JSON:
         return usage_of(usage)
 
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
+        self._compacted: set[str] = set()  # summaries that a request has shown
+        self._cleared = [0, 0]  # tool results and tokens that the provider cleared
+
     def answer(self, response: JSON) -> JSON | None:
-        return {**response, "role": "assistant"} if isinstance(response.get("content"), list) else None
+        if not isinstance(response.get("content"), list):
+            return None
+        for edit in fields.objects(fields.mapping(response, "context_management").get("applied_edits")):
+            self._cleared[0] += fields.tokens(edit, "cleared_tool_uses") or 0
+            self._cleared[1] += fields.tokens(edit, "cleared_input_tokens") or 0
+        content = []
+        for block in fields.objects(response["content"]):
+            if fields.text(block, "type") == "compaction":
+                self._summarisers[_summary_key(block)] = _summariser(response)
+            else:
+                content.append(block)
+        return {**response, "role": "assistant", "content": content} if content or not self._summarisers else None
+
+    def window(self, request: Request) -> Request:
+        for at in range(len(request.messages) - 1, -1, -1):
+            if (found := self.compaction_in(request.messages[at])) is not None:
+                break
+        else:
+            return request
+        summary, rest = found
+        messages = (summary, *([rest] if rest.parts else []), *request.messages[at + 1 :])
+        declared = None
+        if summary.source_id not in self._compacted:
+            self._compacted.add(summary.source_id)
+            declared = Declared("summary", 1, self._summarisers.get(summary.source_id), line=request.call.line)
+        return replace(request, messages=messages, declared=declared)
+
+    def compaction_in(self, event: Event) -> tuple[Event, Event] | None:
+        for at, part in enumerate(event.parts):
+            if isinstance(part, OtherPart) and part.kind == "compaction":
+                summary = Event(Role.USER, (_summary(part.value),), _summary_key(part.value), event.line, meta=True)
+                return summary, replace(event, parts=event.parts[at + 1 :])
+        return None
+
+    def remarks(self) -> list[str]:
+        results, tokens = self._cleared
+        told = f"The provider itself cleared {results} tool results ({tokens} tokens) that the requests still show."
+        return [told] if results else []
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         return block_parts(body.get("system")) or None
+
+
+def _summary(block: JSON) -> Part:
+    """The words of a summary; of a sealed one its size."""
+    words = fields.text(block, "content")
+    sealed = fields.text(block, "encrypted_content")
+    return TextPart(words) if words else ReasoningPart(opaque_bytes=fields.opaque_size(sealed))
+
+
+def _summary_key(block: JSON) -> str:
+    """What tells a summary apart: it has no id."""
+    words = fields.text(block, "content") + fields.text(block, "encrypted_content")
+    return blake2b(words.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _summariser(response: JSON) -> ModelCall:
+    """The call that made a summary, as one iteration of the call that it belongs to."""
+    listed = fields.objects(fields.mapping(response, "usage").get("iterations"))
+    spent = next((item for item in listed if fields.text(item, "type") == "compaction"), {})
+    return ModelCall(at=0, model=fields.text(response, "model"), **usage_of(spent))
 
 
 def message_event(message: JSON, line: int | None = None, **rest: Any) -> Event | None:
@@ -129,9 +201,27 @@ def _block(block: JSON) -> tuple[Part, ...]:
         return (ReasoningPart(opaque_bytes=fields.opaque_size(fields.text(block, "data"))),)
     if kind == "file" and isinstance(block.get("content"), str):
         return (TextPart(block["content"]),)  # Cline sends the file's text
+    if kind == "document" and (text := _document_text(fields.mapping(block, "source"))):
+        return (TextPart(text),)
     if kind in {"text", "thinking", "image", "document", "reasoning"}:
         return fields.content_parts([block])
-    return (OtherPart(kind or "unknown", block),)
+    return (OtherPart(kind or "unknown", _without_sealed(block)),)
+
+
+def _document_text(source: JSON) -> str:
+    """A document that is given as words, which the model reads as such."""
+    kind = fields.text(source, "type")
+    if kind == "text":
+        return fields.text(source, "data")
+    return fields.plain_text(source.get("content")) if kind == "content" else ""
+
+
+def _without_sealed(value: Any) -> Any:
+    """A block of the provider's own tools without what is encrypted in it (pages that a search found)."""
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key not in _SEALED or value.get("type") == "compaction"}
+        return {key: _without_sealed(item) for key, item in kept.items()}
+    return [_without_sealed(item) for item in value] if isinstance(value, list) else value
 
 
 def _result(block: JSON) -> tuple[Part, ...]:

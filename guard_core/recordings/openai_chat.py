@@ -29,7 +29,8 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.requests import Request, Thread, threads_of
 from guard_core.recordings.source import Shape, Source
-from guard_core.sessions import ModelCall, Session, ToolDefinition
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.views import Inserted
 
 JSON = dict[str, Any]
 NAME = "openai-chat"
@@ -132,6 +133,18 @@ class ChatReader:
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         """A system prompt that stands beside the messages."""
         return None
+
+    def window(self, request: Request) -> Request:
+        """The request as the model was given it; another provider may leave out what a compaction replaced."""
+        return request
+
+    def compaction_in(self, event: Event) -> tuple[Event, Event] | None:
+        """The summary of a compaction that a message declares, and the rest of the message; chats declare none."""
+        return None
+
+    def remarks(self) -> list[str]:
+        """What to tell about a log beside what every log is told."""
+        return []
 
     def record(self, line: int | None, record: JSON) -> None:
         if is_message(record):
@@ -256,6 +269,11 @@ class ChatReader:
         self._count(request.messages)
         log = SessionBuilder(self.name, self.source)
         for original, event in zip(request.messages, unique_ids(request.messages), strict=True):
+            if (compaction := self.compaction_in(event)) is not None:
+                summary, event = compaction
+                at = len(log.events)
+                log.compaction(RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (summary,)))
+                self.facts.compaction()
             if event.role is Role.MODEL:
                 usage = self._usages.get(id(original), {})
                 if usage:
@@ -288,8 +306,11 @@ class ChatReader:
         return log.session(notes=(sent, *_missing(None, None)))
 
     def _threads(self) -> list[Session]:
-        threads = threads_of(_by_time(self._requests))
+        threads = threads_of([self.window(request) for request in _by_time(self._requests)])
         for thread in threads:
+            for compaction in thread.compactions:
+                if compaction.evidence is Evidence.DECLARED:
+                    self.facts.compaction()
             inserted = {id(event): event for compaction in thread.compactions for event in compaction.messages}
             self._count([*thread.events, *inserted.values()])
         return [self._session(thread, number) for number, thread in enumerate(threads)]
@@ -297,7 +318,7 @@ class ChatReader:
     def _session(self, thread: Thread, number: int) -> Session:
         thread.events[:] = unique_ids(thread.events)
         title = f"context {number + 1}" if number else ""
-        notes = [*_missing(thread.system, thread.tools)]
+        notes = [*_missing(thread.system, thread.tools), *self.remarks()]
         if failed := sum(call.response is None for call in thread.calls):
             notes.append(f"{failed} requests have no answer in the file: they failed, or their answer was not kept.")
         return thread.session(self.name, self.source.limits, title=title, notes=tuple(notes))

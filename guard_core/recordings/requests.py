@@ -255,6 +255,8 @@ class Thread:
             items.append(_Item(key, event, found))
         items.reverse()
         if request.declared is not None and (told := request.declared.length) is not None:
+            while told < len(items) and items[told].index is not None:
+                told += 1  # what follows and is in the log was kept
             return items[:told], [(item.event, item.key) for item in items[told:]]
         cut = len(items)
         behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)

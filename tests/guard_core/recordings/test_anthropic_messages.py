@@ -8,7 +8,7 @@ from typing import Any
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.anthropic_messages import FORMAT
 from guard_core.sessions import Evidence
-from tests.guard_core.recordings.reading import check_hostile, lines, read_as, recognises, spoiled
+from tests.guard_core.recordings.reading import check_hostile, kept, lines, read_as, recognises, spoiled
 
 USER = {"role": "user", "content": "List files"}
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}}]}
@@ -82,6 +82,84 @@ def test_a_history_that_shrank_is_an_inferred_compaction():
 def test_messages_may_carry_their_own_usage():
     answered = {**DONE, "usage": {"input_tokens": 7, "cache_read_input_tokens": 3}}
     assert read_as(FORMAT, [USER, CALL, RESULT, answered]).facts.prompt_tokens_sum == 10
+
+
+def test_a_streamed_answer_is_put_together():
+    pieces = [
+        {
+            "type": "message_start",
+            "message": {"id": "m1", "model": "c", "usage": {"input_tokens": 9, "output_tokens": 1}},
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "QUJD"}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "t1", "name": "ls", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"path"'}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ': "."}'}},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5, "cache_read_input_tokens": 30}},
+    ]
+    lines_of_text = "".join(f"event: {piece['type']}\ndata: {json.dumps(piece)}\n\n" for piece in pieces)
+    request = {"model": "c", "messages": TALK[:1]}
+    for response in (pieces, {"status_code": 200, "body_raw": lines_of_text}):
+        recording = read_as(FORMAT, lines({"request": {"body": request}, "response": response}))
+        (session,) = recording.sessions
+        assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("ls", {"path": "."}, "t1"))
+        assert [(step.prompt_tokens, step.output_tokens) for step in session.calls] == [(39, 5)]
+
+
+def test_a_request_that_counts_tokens_is_no_call():
+    counted = {"request": {"model": "c", "messages": TALK[:1]}, "response": {"input_tokens": 12}}
+    recording = read_as(FORMAT, lines(counted, logged(TALK[:1], CALL, 10)))
+    assert len(recording.sessions[0].calls) == 1
+    assert recording.notes.skipped == {"request that only counts tokens": 1}
+
+
+def test_a_compaction_by_the_provider_is_declared_in_a_log_and_in_a_bare_array():
+    block = {"type": "compaction", "content": "One file was found"}
+    answered = {"role": "assistant", "content": [block, *DONE["content"]]}
+    thanks = {"role": "user", "content": "Thanks"}
+    first = logged(TALK[:1], CALL, 10)
+    second = logged(TALK[:3], answered, 50)
+    second["response"]["usage"]["iterations"] = [{"type": "compaction", "input_tokens": 180, "output_tokens": 9}]
+    recording = read_as(FORMAT, lines(first, second, logged([*TALK[:3], answered, thanks], DONE, 60)))
+    (session,) = recording.sessions
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.kind, compaction.evidence) == (4, "summary", Evidence.DECLARED)
+    assert (kept(compaction.base), texts_of(compaction.messages)) == ([3], ["One file was found"])
+    assert compaction.summariser is not None
+    assert compaction.summariser.prompt_tokens == 180
+    assert recording.facts.compactions == 1
+    bare = read_as(FORMAT, [*TALK[:3], answered, USER])
+    assert [(item.at, texts_of(item.messages)) for item in bare.sessions[0].compactions] == [
+        (3, ["One file was found"])
+    ]
+
+
+def texts_of(messages: Any) -> list[str]:
+    return [part.text for event in messages for part in event.parts]
+
+
+def test_results_that_the_provider_cleared_are_told():
+    entry = logged(TALK[:3], DONE, 10)
+    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 900}
+    entry["response"]["context_management"] = {"applied_edits": [edit]}
+    note = "The provider itself cleared 2 tool results (900 tokens) that the requests still show."
+    assert note in read_as(FORMAT, lines(entry)).sessions[0].notes
+
+
+def test_a_document_in_words_is_text_and_pages_found_are_without_what_is_sealed():
+    words = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Some words"}}
+    page = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "QUJD"}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [page]}
+    session = read_as(
+        FORMAT, [{"role": "user", "content": [words]}, {"role": "assistant", "content": [found]}]
+    ).sessions[0]
+    assert session.events[0].parts == (TextPart("Some words"),)
+    assert session.events[1].parts[0].value["content"] == [{"type": "web_search_result", "url": "u", "title": "t"}]
 
 
 def test_it_leaves_plain_chats_to_the_chat_reader():

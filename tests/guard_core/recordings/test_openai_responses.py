@@ -196,7 +196,7 @@ def test_a_compaction_by_the_provider_drops_what_stands_before_its_item():
         logged([SEALED, DONE, {"role": "user", "content": "Thanks"}, DONE, USER], response("r4", 50, DONE)),
     ]
     session = session_of(lines(*log))
-    assert [(item.at, kept(item.base), len(item.messages)) for item in session.compactions] == [(4, [], 1)]
+    assert [(item.at, kept(item.base), len(item.messages)) for item in session.compactions] == [(4, [3], 1)]
     assert [step.prompt_tokens for step in session.calls] == [100, 150, 40, 50]
 
 
