@@ -172,7 +172,7 @@ class _Reader:
 
     def _sdk_action(self, item: JSON, line: int | None) -> None:
         call = fields.mapping(item, "tool_call")
-        call_id = fields.text(item, "tool_call_id") or fields.text(call, "id")
+        call_id = _call_id(item)
         self._facts.tool_call(call_id)
         name = fields.text(item, "tool_name") or fields.text(call, "name")
         arguments = call.get("arguments", fields.mapping(call, "function").get("arguments", item.get("action")))
@@ -323,7 +323,11 @@ class _Reader:
 
     def _place(self, item: JSON, index: int) -> None:
         self._places[_id(item)] = index
-        self._sent.add(_id(item))
+        metadata = fields.mapping(item, "tool_call_metadata")
+        response = fields.text(item, "llm_response_id")
+        if not fields.text(item, "observation"):
+            response = response or fields.text(fields.mapping(metadata, "model_response"), "id")
+        self._sent.add(_id(item), _call_id(item) or fields.text(metadata, "tool_call_id"), response)
 
     def _answer(
         self, item: JSON, parts: tuple[Part, ...], line: int | None, response_id: str, usage: JSON | None = None
@@ -376,6 +380,10 @@ def _images(about: JSON) -> list[Part]:
     screen = fields.text(about, "set_of_marks") or fields.text(about, "screenshot")
     urls = [*fields.items(about, "image_urls"), *([screen] if screen else [])]
     return [fields.media("", url) for url in urls if isinstance(url, str)]
+
+
+def _call_id(item: JSON) -> str:
+    return fields.text(item, "tool_call_id") or fields.text(fields.mapping(item, "tool_call"), "id")
 
 
 def _ids(value: Any) -> set[str]:

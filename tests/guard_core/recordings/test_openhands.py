@@ -129,9 +129,18 @@ def test_a_trim_keeps_the_summary_and_offsets_count_actions_of_one_answer_each()
     session = read_as(FORMAT, lines(PROMPT, message("Go"), *both, first, second)).sessions[0]
     assert [item.base for item in session.compactions] == [
         (Span(0, 2), Inserted(0), Span(2, 4)),
-        (Span(0, 2), Inserted(0)),
+        (Span(0, 1), Inserted(0)),
     ]
     assert [item.kind for item in session.compactions] == ["summary+tail", "trim"]
+
+
+def test_calls_and_results_and_the_calls_of_one_answer_are_forgotten_together():
+    both = (action("a1", "c1", "r1", "Both"), action("a2", "c2", "r1"), observed("o1", "c1"), observed("o2", "c2"))
+    cut = sdk("Condensation", "k", forgotten_event_ids=["a2"])
+    session = read_as(
+        FORMAT, lines(message("Go"), *both, action("a3", "c3", "r3"), observed("o3", "c3"), cut)
+    ).sessions[0]
+    assert session.compactions[0].base == (Span(0, 1), Span(4, 6))
 
 
 def test_the_summariser_is_told_by_the_condensers_own_totals():
