@@ -201,14 +201,12 @@ class _Events:
         self._context(data, line).window(data, "tokenLimit")
 
     def _shutdown(self, data: JSON, line: Line) -> None:
-        """Totals; they grow from one end to the next where a session was resumed."""
-        metrics_of = fields.mapping(data, "modelMetrics") or fields.mapping(
-            fields.mapping(data, "accountingSnapshot"), "modelMetrics"
-        )
-        totals = []
-        for model, metrics in metrics_of.items():
+        """Totals of one run; with an `accountingSnapshot` (1.0.102) those of all runs of a resumed session."""
+        snapshot = fields.mapping(data, "accountingSnapshot")
+        if snapshot:
+            self._totals.clear()
+        for model, metrics in fields.mapping(snapshot or data, "modelMetrics").items():
             count = fields.tokens(fields.mapping(metrics, "requests"), "count")
             sent = fields.tokens(fields.mapping(metrics, "usage"), "inputTokens")
             if count and sent is not None:
-                totals.append(f"{sent} prompt tokens in {count} calls of {model[:80]} together.")
-        self._totals = totals or self._totals
+                self._totals.append(f"{sent} prompt tokens in {count} calls of {model[:80]} together.")

@@ -184,12 +184,15 @@ def test_the_answer_of_a_summariser_is_no_message():
     assert read(LOOK, event("model.message", message={"role": "assistant"})).facts.messages == 3
 
 
-def test_the_last_totals_are_told_where_no_call_has_its_tokens():
+def test_totals_of_every_run_are_told_where_no_call_has_its_tokens():
     first, last = ({"m-1": {"requests": {"count": n}, "usage": {"inputTokens": n * 350}}} for n in (1, 2))
-    ends = event("session.shutdown", modelMetrics=first), event("session.shutdown", modelMetrics=last)
+    runs = event("session.shutdown", modelMetrics=first), event("session.shutdown", modelMetrics=last)
+    growing = event("session.shutdown", accountingSnapshot={"modelMetrics": last})
     usage = event("assistant.usage", inputTokens=900)
-    assert read(LOOK, *ends).sessions[0].notes == ("700 prompt tokens in 2 calls of m-1 together.",)
-    assert read(usage, LOOK, *ends).sessions[0].notes == ()
+    told = [f"{tokens} prompt tokens in {calls} calls of m-1 together." for tokens, calls in ((350, 1), (700, 2))]
+    assert read(LOOK, *runs).sessions[0].notes == tuple(told)
+    assert read(LOOK, runs[0], growing).sessions[0].notes == tuple(told[1:])
+    assert read(usage, LOOK, *runs).sessions[0].notes == ()
 
 
 def test_unknown_kinds_are_counted():
