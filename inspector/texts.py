@@ -15,8 +15,9 @@ import hashlib
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -99,11 +100,14 @@ def store_texts(
     """
     marks = _MarkList()
     keys: list[bytes] = []
-    batches = _ahead(map(_compressed, _ahead(_batches(events, each, marks, searched=row is not None))))
-    for batch in batches:
-        _store(batch, row, len(keys))
-        keys += batch.keys
-        stored(len(batch.keys))
+    with (
+        closing(_ahead(_batches(events, each, marks, searched=row is not None))) as made,
+        closing(_ahead(map(_compressed, made))) as batches,
+    ):
+        for batch in batches:
+            _store(batch, row, len(keys))
+            keys += batch.keys
+            stored(len(batch.keys))
     return StoredTexts(keys, marks.packed(), row)
 
 
@@ -203,7 +207,7 @@ def _insert(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[
             cursor.execute(statement, [value for values in some for value in values])
 
 
-def _ahead(items: Iterable[T]) -> Iterator[T]:
+def _ahead(items: Iterable[T]) -> Generator[T, None, None]:
     """The same items, a few of them made on a thread before they are needed."""
     source = iter(items)
     with ThreadPoolExecutor(1, "texts") as pool:
