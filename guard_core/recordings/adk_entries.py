@@ -39,24 +39,17 @@ class Compaction:
         return other.start <= self.start and self.end <= other.end
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One event of the file that is told: no streaming piece, no repeat. `time` never decreases along the session."""
 
     number: int  # of the event in the file, from 1
     time: float
     event: dict[str, Any]
-    call: ModelCall | None  # the request that it answers, in the provider's tokens where it reports them
-    compaction: Compaction | None
-
-    @property
-    def context(self) -> Context:
-        return pick_text(self.event, "isolationScope"), pick_text(self.event, "branch")
-
-    @property
-    def rewinds_to(self) -> str:
-        """The invocation before which a rewind leads."""
-        return pick_text(pick_object(self.event, "actions"), "rewindBeforeInvocationId")
+    context: Context
+    call: ModelCall | None = None  # the request that it answers, in the provider's tokens where it reports them
+    compaction: Compaction | None = None
+    rewinds_to: str = ""  # the invocation before which a rewind leads
 
 
 def entries(events: list[Any], source: Source, counter: FactCounter) -> list[Entry]:
@@ -73,8 +66,7 @@ def entries(events: list[Any], source: Source, counter: FactCounter) -> list[Ent
             elif event_id and event_id in ids:
                 source.notes.folded += 1
             else:
-                found.append(_entry(event, number, time, counter))
-                _note_empty(found[-1], source)
+                found.append(_entry(event, number, time, source, counter))
                 ids.add(event_id)
     return found
 
@@ -97,27 +89,28 @@ def time_of(event: Any, default: float = 0.0) -> float:
     return default if found is None else found
 
 
-def _entry(event: dict[str, Any], number: int, time: float, counter: FactCounter) -> Entry:
+def _entry(event: dict[str, Any], number: int, time: float, source: Source, counter: FactCounter) -> Entry:
     call = _reported(event, number)
-    recorded = pick_object(pick_object(event, "actions"), "compaction")
+    actions = pick_object(event, "actions")
+    recorded = pick_object(actions, "compaction")
     compaction = _compaction(event, recorded) if recorded else None
+    context = pick_text(event, "isolationScope"), pick_text(event, "branch")
     counter.message()
     if call is not None and call.prompt_tokens is not None:
         counter.call(call.prompt_tokens)
     if compaction is not None:
         counter.compaction()
-        return Entry(number, time, event, call, compaction)
+        return Entry(number, time, event, context, call, compaction)
     role, parts = message_of(event)
     _count(parts, counter)
+    rewinds_to = pick_text(actions, "rewindBeforeInvocationId")
+    if not parts and not rewinds_to:
+        source.notes.skip(
+            "error of an agent, without content" if pick_text(event, "errorCode") else "event without content"
+        )
     if call is None and _is_answer(event, role, parts):
         call = ModelCall(at=0, source_id=pick_text(event, "id"), timestamp=time_of(event) or None)
-    return Entry(number, time, event, call, compaction)
-
-
-def _note_empty(entry: Entry, source: Source) -> None:
-    if entry.compaction is None and not entry.rewinds_to and not message_of(entry.event)[1]:
-        failed = pick_text(entry.event, "errorCode")
-        source.notes.skip("error of an agent, without content" if failed else "event without content")
+    return Entry(number, time, event, context, call, None, rewinds_to)
 
 
 def _reported(event: dict[str, Any], number: int) -> ModelCall | None:
@@ -232,6 +225,7 @@ class Contexts:
             context for context, calls in made.items() if context != self.main and (calls > 1 or self.main != root)
         ]
         self._call_ids = _call_ids(found) if any("@" in branch for branch in branches) else frozenset()
+        self._known: dict[tuple[Context, Context], bool] = {}
 
     def __iter__(self) -> Iterator[Context]:
         """The contexts with a session of their own, the main one first. Those of a single call have none."""
@@ -256,13 +250,21 @@ class Contexts:
         """Would a request of the context hold the event?"""
         if not self.split:
             return True
-        (scope, branch), (own_scope, own_branch) = entry.context, context
-        if scope != own_scope:
+        pair = entry.context, context
+        if pair not in self._known:
+            self._known[pair] = self._shares(*pair)
+        return self._known[pair]
+
+    def _shares(self, other: Context, own: Context) -> bool:
+        (other_scope, other_branch), (scope, branch) = other, own
+        if other_scope != scope or self._tool_of(other_branch) != self._tool_of(branch):
             return False
-        if branch and own_branch and branch != own_branch and not own_branch.startswith(f"{branch}."):
-            return False
-        below = "" if branch == own_branch or own_branch.startswith(f"{branch}.") else branch
-        return not any(segment.partition("@")[2] in self._call_ids for segment in below.split("."))
+        return not other_branch or not branch or f"{branch}.".startswith(f"{other_branch}.")
+
+    def _tool_of(self, branch: str) -> str:
+        """The innermost tool call on whose branch an agent works ("name@id of the call"); "" where there is none."""
+        tools = (segment for segment in reversed(branch.split(".")) if segment.partition("@")[2] in self._call_ids)
+        return next(tools, "")
 
 
 def _call_ids(found: list[Entry]) -> frozenset[str]:

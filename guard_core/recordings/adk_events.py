@@ -91,7 +91,9 @@ def _read_context(found: list[Entry], gone: set[int], contexts: Contexts, contex
         if entry.call is not None and contexts.is_told_beside(entry, context, gone=is_gone):
             builder.side_calls.append(msgspec.structs.replace(entry.call, at=len(builder.events)))
         if not is_gone and contexts.is_own(entry, context):
-            reading.guard.step(pick_object(pick_object(entry.event, "actions"), "stateDelta"))
+            delta = pick_object(pick_object(entry.event, "actions"), "stateDelta")
+            if delta:
+                reading.guard.step(delta)
     return reading
 
 

@@ -45,6 +45,9 @@ def content_parts(content: Any) -> tuple[Part, ...]:
 
 def _part(item: dict[str, Any]) -> Part | None:
     metadata = pick_object(item, "partMetadata") or None
+    text = pick_text(item, "text")
+    if text and item.get("thought") is not True:  # a part holds one thing; most hold text
+        return TextPart(text, metadata)
     if call := pick_object(item, "functionCall"):
         return ToolCallPart(pick_text(call, "name"), pick(call, "args"), pick_text(call, "id"), metadata)
     if result := pick_object(item, "functionResponse"):
@@ -59,8 +62,7 @@ def _part(item: dict[str, Any]) -> Part | None:
     for kind in _OTHER_PARTS:
         if value := pick_object(item, kind):
             return OtherPart(kind, value, metadata)
-    text = pick_text(item, "text")
-    if pick(item, "thought") is True:
+    if item.get("thought") is True:
         signature = pick_text(item, "thoughtSignature")
         return ReasoningPart(text, fields.opaque_size(signature) if signature else 0, metadata)
-    return TextPart(text, metadata) if text else None
+    return None

@@ -108,14 +108,14 @@ def test_a_delegated_task_sees_its_own_scope_only():
     assert (texts(main), texts(scoped)) == (["Look", "m", "n"], ["t1", "t2"])
 
 
-def test_what_a_tool_does_on_its_branch_is_not_in_the_request_of_its_caller():
+def test_a_tool_s_agent_and_its_caller_do_not_see_each_other_s_events():
     call = event(2.0, {"functionCall": {"id": "c1", "name": "sub", "args": {}}}, prompt=5, invocationId="i1")
     inner = [said(3.0, "i1", "s1", branch="sub@c1"), said(4.0, "i1", "s2", branch="sub@c1")]
     other = said(5.0, "i1", "o", branch="par.x")
     main, tool = read_json(asked(1.0, "i1"), call, *inner, other).sessions
 
     assert texts(main) == ["Look", "", "o"]
-    assert texts(tool) == ["Look", "", "s1", "s2"]
+    assert texts(tool) == ["s1", "s2"]
 
 
 def test_a_compaction_is_one_of_every_context_that_sees_it():
