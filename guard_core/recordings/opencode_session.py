@@ -34,7 +34,10 @@ QUESTION = "What did we do so far?"
 CLEARED = "[Old tool result content cleared]"
 OVERFLOW = "overflow"  # the trigger where a request was too long for the model
 _SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
-_NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "subtask", "compaction"})
+RAN = "The following tool was executed by the user"
+ABORTED = "MessageAbortedError"
+_NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
+_READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text stands in a part of its own
 
 
 def read_session(export: JSON, source: Source, facts: FactCounter, notes: Iterable[str] = ()) -> Session:
@@ -105,9 +108,8 @@ class _Reader:
             self.marker = _Marker(asked.get("auto") is True, asked.get("overflow") is True, tail)
         said = [part for part in parts if part.get("ignored") is not True]
         content = tuple(self._content(said))
-        meta = not any(
-            fields.text(part, "type") in {"text", "file"} and part.get("synthetic") is not True for part in said
-        )
+        spoken = [part for part in said if fields.text(part, "type") in {"text", "file", "subtask"}]
+        meta = all(part.get("synthetic") is True for part in spoken)
         if not content:
             return
         event = Event(Role.USER, content, fields.text(info, "id"), timestamp=_created(info), meta=meta)
@@ -131,11 +133,24 @@ class _Reader:
             self.system = tuple(TextPart(text) for text in texts)
         steps = list(_steps(parts))
         began = any(part.get("type") == "step-start" for part in parts)
+        if _has_failed(info, steps):
+            self._failed(info, parts)
+            return
         for number, (step, finish) in enumerate(steps):
             usage = fields.mapping(finish, "tokens")
             if not any(finished for _, finished in steps) and number == len(steps) - 1:
                 usage = fields.mapping(info, "tokens")  # versions before steps had parts
             self._step(info, step, finish, usage, began=began or bool(finish))
+
+    def _failed(self, info: JSON, parts: list[JSON]) -> None:
+        """An answer that ended in an error: OpenCode does not send it again, so that it stays out of the log."""
+        content = tuple(self._content(parts))
+        for tool in parts:
+            if tool.get("type") == "tool" and (text := _result_text(tool)) is not None:
+                self.facts.tool_result(fields.text(tool, "callID"), len(value_text(text)))
+        if content:
+            self.notes.skip("answer that failed")
+            self.log.calls.append(replace(self._call(info, {}, {}), at=len(self.log.events)))
 
     def _step(self, info: JSON, parts: list[JSON], finish: JSON, usage: JSON, *, began: bool) -> None:
         call, at = self._call(info, finish, usage), len(self.log.events)
@@ -194,19 +209,21 @@ class _Reader:
                 yield from (TextPart(text),) if text else ()
             elif kind == "reasoning":
                 yield ReasoningPart(text, opaque_bytes=_sealed(part.get("metadata")))
-            elif kind == "file":
+            elif kind == "subtask":
+                yield TextPart(RAN)
+            elif kind == "file" and fields.text(part, "mime") not in _READ_BEFORE:
                 yield fields.media(fields.text(part, "mime"), fields.text(part, "url"))
             elif kind == "tool":
                 call_id, name = fields.text(part, "callID"), fields.text(part, "tool")
                 self.facts.tool_call(call_id)
                 yield ToolCallPart(name, fields.mapping(part, "state").get("input"), call_id)
-            elif kind not in _NOT_SENT:
+            elif kind not in _NOT_SENT and kind != "file":
                 self.notes.skip(f"{kind or 'unnamed'} part")
 
     def _result(self, tool: JSON) -> Iterator[Part]:
         state, call_id = fields.mapping(tool, "state"), fields.text(tool, "callID")
         failed = fields.text(state, "status") == "error"
-        content = state.get("error") if failed else state.get("output")
+        content = _result_text(tool)
         if content is None:
             return  # pending or running when the file was written
         self.facts.tool_result(call_id, len(value_text(content)))
@@ -294,6 +311,22 @@ def _steps(parts: list[JSON]) -> Iterator[tuple[list[JSON], JSON]]:
         yield step, {}
 
 
+def _has_failed(info: JSON, steps: list[tuple[list[JSON], JSON]]) -> bool:
+    """Did an answer end in an error that is not the user's own stop, before its step was finished?"""
+    error = fields.mapping(info, "error")
+    return bool(error) and fields.text(error, "name") != ABORTED and not any(finish for _, finish in steps)
+
+
+def _result_text(tool: JSON) -> Any:
+    """What the model is told of a tool: its output, its error, or what it had written when it was stopped."""
+    state = fields.mapping(tool, "state")
+    if fields.text(state, "status") != "error":
+        return state.get("output")
+    metadata = fields.mapping(state, "metadata")
+    is_output = metadata.get("interrupted") is True and isinstance(metadata.get("output"), str)
+    return metadata["output"] if is_output else state.get("error")
+
+
 def _edit(at: int, before: list[RecordedCompaction], rewritten: dict[int, Event], time: float) -> RecordedCompaction:
     last = before[-1] if before else None
     view: View = (Span(0, at),) if last is None else (*last.base, Span(last.at, at))
@@ -328,11 +361,16 @@ def _rewrite(view: View, rewritten: dict[int, Event]) -> View:
 
 
 def _without_content(event: Event, call_id: str) -> Event:
-    def cleared(part: Part) -> Part:
-        found = isinstance(part, ToolResultPart) and part.call_id == call_id
-        return replace(part, content=CLEARED) if found else part
-
-    return replace(event, parts=tuple(map(cleared, event.parts)))
+    """The event with the placeholder for one result; the files of that result are not sent either."""
+    parts: list[Part] = []
+    is_cleared = False
+    for part in event.parts:
+        if isinstance(part, ToolResultPart):
+            is_cleared = part.call_id == call_id
+            parts.append(replace(part, content=CLEARED) if is_cleared else part)
+        elif not is_cleared:
+            parts.append(part)
+    return replace(event, parts=tuple(parts))
 
 
 def _trigger(marker: _Marker | None) -> str:

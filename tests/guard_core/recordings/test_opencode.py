@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
-from guard_core.events import Role, ToolResultPart
+from guard_core.events import Role, TextPart, ToolResultPart
 from guard_core.recordings import read
 from guard_core.recordings.opencode import FORMAT
-from guard_core.recordings.opencode_session import CLEARED, QUESTION
+from guard_core.recordings.opencode_session import CLEARED, QUESTION, RAN
 from guard_core.recordings.source import Source
 from guard_core.views import Rewritten
 from tests.guard_core.recordings.reading import (
@@ -179,9 +179,46 @@ def test_what_opencode_wrote_begins_no_turn():
     assert [event.starts_turn() for event in session.events] == [False, True]
 
 
-def test_files_are_media():
-    image = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,QUJD"}
-    assert session_of(user("m1", 0, text("See"), image)).events[0].parts[1].size == 3
+IMAGE = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,QUJD"}
+
+
+def test_files_are_media_but_for_those_whose_text_stands_beside_them():
+    plain = {"type": "file", "mime": "text/plain", "url": "file:///a.txt"}
+    words, picture = session_of(user("m1", 0, text("See"), plain, IMAGE)).events[0].parts
+    assert (words, picture.size) == (TextPart("See"), 3)
+
+
+def test_a_command_for_a_sub_agent_is_told_as_opencode_tells_it():
+    event = session_of(user("m1", 0, {"type": "subtask", "prompt": "Look", "agent": "general"})).events[0]
+    assert (event.parts, event.starts_turn()) == ((TextPart(RAN),), True)
+
+
+def test_an_answer_that_failed_is_not_sent_again():
+    error = {"name": "APIError", "data": {}}
+    failed = assistant("m5", 20, {"type": "step-start"}, text("I lo"), tool("c9"), error=error)
+    recording = read_as(FORMAT, export(*TALK, failed, user("m6", 21, text("Again"))))
+    assert texts(recording.sessions[0])[-2:] == ["The same", "Again"]
+    assert recording.sessions[0].calls[-1].response is None
+    assert recording.notes.skipped == {"answer that failed": 1}
+    assert (recording.facts.tool_calls, recording.facts.tool_results) == (2, 2)
+
+
+def test_an_answer_that_the_user_stopped_is():
+    stopped = assistant("m5", 20, {"type": "step-start"}, text("I lo"), error={"name": "MessageAbortedError"})
+    assert texts(session_of(*TALK, stopped))[-1] == "I lo"
+
+
+def test_a_tool_that_was_stopped_gives_what_it_had_written():
+    stopped = tool("c1", status="error", error="Aborted", metadata={"interrupted": True, "output": "half"})
+    assert session_of(TALK[0], assistant("m2", 1, stopped, finish(10))).events[2].parts[0].content == "half"
+
+
+def test_the_files_of_a_cleared_result_are_not_sent_either():
+    shown = tool("c1", second=2, time={"compacted": START + 5_000}, attachments=[IMAGE])
+    session = session_of(TALK[0], assistant("m2", 1, shown, tool("c2", second=2), finish(60)), *TALK[2:])
+    placeholder = next(segment for segment in session.compactions[0].base if isinstance(segment, Rewritten))
+    assert len(session.events[2].parts) == 3
+    assert [part.content for part in placeholder.message.parts] == [CLEARED, "a.txt"]
 
 
 def test_a_sub_agents_session_says_so():
