@@ -209,7 +209,7 @@ def _read_objects(source: Source, facts: FactCounter) -> Iterator[Session]:
         for item in fields.objects(value if isinstance(value, list) else [value]):
             yield from _read_object(source, item, facts)
         return
-    if any(_is_session_meta(line.obj) for line in source.head_lines(5)):
+    if any(_is_session_meta(line.obj) for line in source.head_lines()):
         yield from _read_session_lines(source, facts)
         return
     for line in source.lines():

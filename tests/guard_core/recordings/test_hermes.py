@@ -296,6 +296,13 @@ def test_older_session_lines_are_read():
     assert session.tools[0].name == "bash"
 
 
+def test_the_line_about_an_older_session_may_stand_further_down():
+    talk = [{"role": "user", "content": f"Say {number}"} for number in range(8)]
+    meta = {"role": "session_meta", "model": "m-1", "platform": "telegram"}
+    recording = read_as(FORMAT, lines(*talk, meta, {"role": "assistant", "content": "Ho"}))
+    assert (len(recording.sessions[0].events), recording.sessions[0].model) == (9, "m-1")
+
+
 TURNS = [
     {"from": "system", "value": 'Tools: <tools>[{"type": "function", "function": {"name": "bash"}}]</tools>'},
     {"from": "human", "value": "List"},
