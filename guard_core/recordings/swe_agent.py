@@ -62,12 +62,11 @@ def _is_trajectory(value: JSON) -> bool:
 
 
 def _attempts(value: JSON) -> list[JSON]:
-    """The trajectory itself, which is the chosen attempt where there were several, and the other attempts."""
+    """The trajectory itself, which repeats the chosen attempt where there were several, and the other attempts."""
     attempts = list(fields.objects(value.get("attempts")))
     if not _is_trajectory(value):
         return attempts or [value]
-    chosen = fields.tokens(fields.mapping(value, "info"), "best_attempt_idx")
-    return [value, *(attempt for index, attempt in enumerate(attempts) if index != chosen)]
+    return [value, *(attempt for attempt in attempts if attempt.get("history") != value.get("history"))]
 
 
 def _session(source: Source, value: JSON) -> Session:
