@@ -45,6 +45,8 @@ COMPACTED = (
 BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
 FAILED = frozenset({"aborted", "error"})
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
+# Whom OpenClaw names as the author of what it keeps in the transcript only (src/shared/transcript-only-openclaw-assistant.ts).
+COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
 _COUNTS = ("input", "output", "cacheRead", "cacheWrite")
 _LEAF_KEYS = ("leafId", "targetId", "entryId")
 _ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
@@ -202,6 +204,9 @@ class _Reader:
         return (ToolResultPart(name, text, call_id, failed), *media)
 
     def _answer(self, message: dict[str, Any], place: dict[str, Any], on_path: bool) -> None:
+        if (fields.text(message, "provider"), fields.text(message, "model")) in COPIES:
+            self.notes.skip("copy of a delivered answer, not sent")
+            return
         parts = _parts(message.get("content"))
         for part in parts:
             if isinstance(part, ToolCallPart):

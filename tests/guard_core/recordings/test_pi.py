@@ -135,6 +135,14 @@ def test_a_command_of_the_user_is_told_with_its_end():
     ]
 
 
+def test_the_copy_of_an_answer_that_openclaw_delivered_is_not_sent():
+    copy = {**assistant("Done", 0), "provider": "openclaw", "model": "delivery-mirror"}
+    recording = read_as(FORMAT, lines(HEADER, *chain(user("Go"), assistant("Done", 50), copy, user("More"))))
+    assert texts(recording.sessions[0]) == ["Go", "Done", "More"]
+    assert len(recording.sessions[0].calls) == 1
+    assert recording.notes.skipped["copy of a delivered answer, not sent"] == 1
+
+
 def test_titles_of_pi_and_its_descendants():
     slot, change = {"type": "title", "v": 1, "title": "Slot", "pad": " "}, entry("t", "e4", "title_change", title="New")
     assert read_as(FORMAT, lines(slot, HEADER, *TALK)).sessions[0].title == "Slot"
