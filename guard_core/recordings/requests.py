@@ -119,6 +119,7 @@ class Thread:
     _keys: list[bytes] = field(default_factory=list)
     _confirmed: int = 0  # messages of `_sent` that a request has shown; behind them stands the last answer
     _event_keys: list[bytes] = field(default_factory=list)
+    _places: dict[bytes, list[int]] = field(default_factory=dict)  # of the events, by key
 
     def keys_of(self, keys: list[bytes], lost: int) -> list[bytes]:
         """The request's keys with the messages that the recorder lost put back from the history."""
@@ -194,8 +195,11 @@ class Thread:
         self._keys.append(key)
         self.events.append(event)
         self._event_keys.append(key)
+        self._places.setdefault(key, []).append(len(self._event_keys) - 1)
 
     def _shorten(self, length: int) -> None:
+        for key in reversed(self._event_keys[length:]):
+            self._places[key].pop()
         del self.events[length:], self._event_keys[length:]
 
     def _called(self, request: Request) -> None:
@@ -244,13 +248,10 @@ class Thread:
 
     def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""
-        where: dict[bytes, list[int]] = {}
-        for index, key in enumerate(self._event_keys):
-            where.setdefault(key, []).append(index)
         items: list[_Item] = []
         before = len(self.events)
         for event, key in reversed(list(zip(request.messages, keys))):
-            found = next((index for index in reversed(where.get(key, [])) if index < before), None)
+            found = next((index for index in reversed(self._places.get(key, [])) if index < before), None)
             before = before if found is None else found
             items.append(_Item(key, event, found))
         items.reverse()
