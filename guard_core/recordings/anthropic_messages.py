@@ -65,15 +65,16 @@ def _messages(record: JSON) -> list[JSON]:
 def _is_anthropic(record: JSON) -> bool:
     """Does a message, a request body or a response have something that only Anthropic's API writes?"""
     if is_message(record):
-        return _has_own_block(record.get("content"))
+        return has_own_block(record.get("content"))
     body, response = log_records.request_of(record), log_records.response_of(record)
     if "system" in body and not isinstance(body["system"], dict):
         return True
     answered = fields.text(response, "type") == "message" and isinstance(response.get("content"), list)
-    return answered or any(_has_own_block(message.get("content")) for message in _messages(record))
+    return answered or any(has_own_block(message.get("content")) for message in _messages(record))
 
 
-def _has_own_block(content: Any) -> bool:
+def has_own_block(content: Any) -> bool:
+    """Is there a block in a message's content that only Anthropic's API has?"""
     return any(
         fields.text(block, "type") in _OWN_BLOCKS or (fields.text(block, "type") == "image" and "source" in block)
         for block in fields.objects(content)

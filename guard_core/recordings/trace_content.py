@@ -18,7 +18,7 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings import chat, fields
+from guard_core.recordings import anthropic_messages, chat, fields
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.trace_spans import TraceSpan
 from guard_core.sessions import ToolDefinition
@@ -128,10 +128,9 @@ def _open_inference(span: TraceSpan) -> Found:
         whole = fields.decoded(span.attributes.get("input.value"))
         listed = fields.items(whole, "messages")
         if listed:
-            events = [event for item in fields.objects(listed) if (event := chat.chat_event(item))]
-            return Found(
-                events, 0, None, tools or chat.tool_definitions(fields.mapping({"_": whole}, "_").get("tools"))
-            )
+            events = [event for item in fields.objects(listed) if (event := _event(item))]
+            system = anthropic_messages.block_parts(whole.get("system")) or None
+            return Found(events, 0, system, tools or chat.tool_definitions(whole.get("tools")))
     return Found(_one_response_each([event for event in messages if event is not None]), lost, None, tools)
 
 
@@ -176,7 +175,8 @@ def _open_inference_event(item: dict[str, Any]) -> Event | None:
 def _open_inference_content(part: dict[str, Any]) -> tuple[Part, ...]:
     text = part.get("message_content.text")
     if isinstance(text, str):
-        return (TextPart(text),)
+        thought = part.get("message_content.type") in {"reasoning", "thinking"}
+        return (ReasoningPart(text) if thought else TextPart(text),)
     url = part.get("message_content.image.image.url")
     return (fields.media("", url),) if isinstance(url, str) else ()
 
@@ -201,7 +201,9 @@ def _open_llmetry(span: TraceSpan) -> Found:
     functions = _numbered(span.attributes, "llm.request.functions")
     tools = tuple(
         ToolDefinition(
-            str(item.get("name") or ""), str(item.get("description") or ""), fields.decoded(item.get("parameters"))
+            str(item.get("name") or ""),
+            str(item.get("description") or ""),
+            fields.decoded(item.get("parameters", item.get("input_schema"))),
         )
         for item in functions.values()
     )
@@ -217,7 +219,14 @@ def _open_llmetry_event(item: dict[str, Any]) -> Event | None:
     if not isinstance(content, list):
         content = item.get("content")
     message = {"role": item.get("role"), "content": content, "tool_calls": calls}
-    return chat.chat_event(message | {"tool_call_id": item.get("tool_call_id")})
+    return _event(message | {"tool_call_id": item.get("tool_call_id")})
+
+
+def _event(message: JSON) -> Event | None:
+    """The event of a message as OpenAI's API or as Anthropic's writes it."""
+    if anthropic_messages.has_own_block(message.get("content")):
+        return anthropic_messages.message_event(message)
+    return chat.chat_event(message)
 
 
 # -- span events of the older conventions

@@ -472,6 +472,19 @@ def test_content_that_adk_kept_back_is_taken_from_the_span_around():
     assert texts(session) == ["List", "Look"]
 
 
+def test_blocks_of_anthropic_inside_a_prompt_are_calls_results_and_reasoning():
+    used = {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}
+    asked = json.dumps([{"type": "thinking", "thinking": "Hm", "signature": "QUJD"}, used])
+    found = json.dumps([{"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"}])
+    prompts = {"0.role": "user", "0.content": "List", "1.role": "assistant", "1.content": asked}
+    prompts |= {"2.role": "user", "2.content": found}
+    attributes = {f"gen_ai.prompt.{key}": item for key, item in prompts.items()}
+    usage = {"llm.request.type": "completion", "gen_ai.usage.prompt_tokens": 9}
+    session = read_as(FORMAT, export(span("anthropic.chat", 1, attributes=attributes | usage))).sessions[0]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("bash", {"command": "ls"}, "c1"))
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+
+
 def test_wrong_types_anywhere_are_survived():
     check_hostile(FORMAT, (lines(bad) for bad in spoiled(export(TALK[0], inference(2, 0, ["user"])))))
     for bad in spoiled([FIRST, LOOK, FOUND]):
