@@ -45,7 +45,7 @@ COMPACTED = (
 BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
 FAILED = frozenset({"aborted", "error"})
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
-# Whom OpenClaw names as the author of what it keeps in the transcript only (src/shared/transcript-only-openclaw-assistant.ts).
+# Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
 COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
 _COUNTS = ("input", "output", "cacheRead", "cacheWrite")
 _LEAF_KEYS = ("leafId", "targetId", "entryId")
