@@ -124,6 +124,10 @@ def _from_database(source: Source, facts: FactCounter) -> list[Session]:
             else:
                 source.notes.skip("session without messages")
         missing = database.wal_sentence()
+        if later := database.count("session_message"):
+            source.notes.problem(
+                f"{later} rows of the table session_message, which no released version reads, are left out"
+            )
     if not sessions:
         raise DamagedRecording(missing or "the database holds no session with messages")
     if missing:

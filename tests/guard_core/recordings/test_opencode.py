@@ -273,6 +273,16 @@ def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
         assert [problem.message for problem in FORMAT.read(source).notes.problems] == [sentence]
 
 
+def test_messages_in_the_table_of_a_later_layout_are_told(tmp_path):
+    path = database(tmp_path, export(*TALK))
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE session_message (id, session_id, data)")
+        connection.execute("INSERT INTO session_message VALUES ('x', 'ses_1', '{}')")
+    connection.close()
+    with Source.open(path) as source:
+        assert "1 rows of the table session_message" in FORMAT.read(source).notes.problems[0].message
+
+
 def run_lines(message: str, *parts: dict[str, Any]) -> list[dict[str, Any]]:
     kinds = {"tool": "tool_use", "step-start": "step_start", "step-finish": "step_finish"}
     return [
