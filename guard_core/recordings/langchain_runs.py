@@ -29,6 +29,7 @@ from guard_core.sessions import ModelCall, Session, ToolDefinition
 MODEL_RUNS = frozenset({"llm", "chat_model"})
 THREAD_KEYS = ("thread_id", "session_id", "conversation_id")
 RUN_DEPTH = 64  # runs nested in runs
+_DOTTED = re.compile(r"([0-9]{8}T[0-9]{12})Z([0-9a-fA-F-]{36})")
 _TURN = re.compile(r"(?:^|\n)(System|Human|AI|Tool|Function): ")
 
 
@@ -57,7 +58,18 @@ def all_runs(source: Source, records: Iterable[tuple[Any, int | None]]) -> Itera
         roots = runs_in(record) or [item for item in [record] if isinstance(item, dict) and _is_patch(item)]
         if not roots:
             source.notes.skip("record without runs")
-        yield from ((run, line) for root in roots for run in _with_children(root, 0))
+        yield from ((_completed(run), line) for root in roots for run in _with_children(root, 0))
+
+
+def _completed(run: JSON) -> JSON:
+    """The run with what only its `dotted_order` tells: time and id of each run from the outermost one to itself."""
+    order = _DOTTED.findall(fields.text(run, "dotted_order"))
+    if not order:
+        return run
+    time, name = order[-1]
+    told = {"id": name, "trace_id": order[0][1], "start_time": f"{time[:15]}.{time[15:]}Z"}
+    told |= {"parent_run_id": order[-2][1]} if len(order) > 1 else {}
+    return run | {key: value for key, value in told.items() if not fields.text(run, key)}
 
 
 def _with_children(run: JSON, depth: int) -> Iterator[JSON]:

@@ -193,6 +193,20 @@ def test_outermost_runs_alone_are_read_as_the_messages_they_ended_with():
     assert recording.facts.prompt_tokens_sum == 250
 
 
+def test_what_a_dump_left_out_of_a_run_is_taken_from_its_dotted_order():
+    unknown = {"lc": 1, "type": "not_implemented", "id": ["uuid", "UUID"]}
+    names = [f"0190000{at}-0000-7000-8000-000000000000" for at in range(len(RUNS))]
+    orders = [f"20260301T10000{at}123456Z{name}" for at, name in enumerate(names)]
+    orders = [orders[0], *(f"{orders[0]}.{order}" for order in orders[1:])]
+    lost = {"id": unknown, "trace_id": unknown, "parent_run_id": unknown, "start_time": unknown}
+    runs = [item | lost | {"dotted_order": order} for item, order in zip(RUNS, orders, strict=True)]
+    session = read_as(FORMAT, lines(*reversed(runs))).sessions[0]
+    assert [(step.prompt_tokens, step.timestamp) for step in session.calls] == [
+        (100, 1_772_359_201.123456),
+        (150, 1_772_359_203.123456),
+    ]
+
+
 def test_lines_of_messages_are_a_session():
     assert read_as(FORMAT, lines(*TALK)).facts == read_as(FORMAT, TALK).facts
 
