@@ -27,8 +27,10 @@ from guard_core.recordings.source import Shape, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
 
-# Harbor's own agent keeps its first message, the task, when it hands over: `terminus_2.py`, `_summarize`.
+# Harbor's own agent keeps its first message, the task, when it hands over: `terminus_2.py`, `_summarize`. Its older
+# versions mark that in words only.
 KEEPS_FIRST = "terminus"
+IN_WORDS = "Performed context summarization and handoff to continue task."
 SUBAGENT_DEPTH = 4  # trajectories inside trajectories; the format allows any
 
 
@@ -74,6 +76,7 @@ class _Trajectory:
         self._copied = 0
         self._folded = 0
         self._prompts = 0  # prompt tokens of the calls that stand in this file, in all
+        self._evidence = Evidence.DECLARED
         self._cut: JSON | None = None  # the step of a compaction whose summary is still to come
 
     def session(self) -> Session:
@@ -97,14 +100,17 @@ class _Trajectory:
         """Is this step the mark of a compaction, or what takes the place of the history?"""
         extra, source = fields.mapping(step, "extra"), fields.text(step, "source")
         marked = fields.text(fields.mapping(extra, "context_management"), "type") == "compaction"
-        if source == "system" and (marked or "muse_compaction" in extra):
+        marked = marked or "muse_compaction" in extra
+        if source == "system" and (marked or step.get("message") == IN_WORDS):
             self._compact(None)
+            self._evidence = Evidence.DECLARED if marked else Evidence.MATCHED
             self._cut = step
             for item in fields.objects(fields.mapping(step, "observation").get("results")):
                 self._facts.tool_result("", len(fields.plain_text(item.get("content"))))
             return True
         if source == "agent" and fields.text(extra, "pi_event_type") == "compaction":
             self._compact(None)
+            self._evidence = Evidence.DECLARED
             self._cut = step
             self._compact(step, _call_of(step, self._count(step)))
             return True
@@ -117,16 +123,18 @@ class _Trajectory:
         if self._cut is None:
             return
         cut, self._cut = self._cut, None
-        self._facts.compaction()
+        if self._evidence is Evidence.DECLARED:
+            self._facts.compaction()
         at, time = len(self._builder.events), fields.timestamp(cut, "timestamp")
         first: View = ()
-        if fields.text(fields.mapping(self._value, "agent"), "name").startswith(KEEPS_FIRST) and at:
+        ours = fields.text(fields.mapping(self._value, "agent"), "name").startswith(KEEPS_FIRST)
+        if ours and at and self._system is None:
             first = (Span(0, 1),)
         message = Event(Role.USER, _parts((summary or {}).get("message")), timestamp=time, meta=True)
         self._builder.compaction(
             RecordedCompaction(
                 at=at,
-                evidence=Evidence.DECLARED,
+                evidence=self._evidence,
                 kind="summary" if summary else "opaque",
                 base=(*first, Inserted(0)) if summary else first,
                 messages=(message,) if summary else (),

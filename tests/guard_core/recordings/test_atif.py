@@ -103,17 +103,29 @@ MARK = {
 }
 
 
+HANDED = {"step_id": 5, "source": "user", "message": "One file was listed"}
+
+
 def test_a_marked_compaction_takes_the_next_user_step_for_its_summary():
-    handed = {"step_id": 5, "source": "user", "message": "One file was listed"}
-    value = trajectory(*HEAD, LOOK, MARK, handed, agent_step(6, "On", 60))
+    value = trajectory(*HEAD, LOOK, MARK, HANDED, agent_step(6, "On", 60))
     session = read_as(FORMAT, value).sessions[0]
     check_session(session)
     found = session.compactions[0]
     assert (found.at, found.evidence, found.kind) == (3, Evidence.DECLARED, "summary")
-    assert (found.base, found.messages[0].parts) == ((Span(0, 1), Inserted(0)), (TextPart("One file was listed"),))
+    assert (found.base, found.messages[0].parts) == ((Inserted(0),), (TextPart("One file was listed"),))
     assert (session.calls[1].at, len(session.events)) == (3, 4)
-    value["agent"]["name"] = "vibe"
-    assert read_as(FORMAT, value).sessions[0].compactions[0].base == (Inserted(0),)
+
+
+def test_harbors_own_agent_keeps_its_first_message():
+    session = read_as(FORMAT, trajectory(HEAD[1], LOOK, MARK, HANDED, agent_step(6, "On", 60))).sessions[0]
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0))
+
+
+def test_a_compaction_told_in_words_is_matched_and_no_fact():
+    words = {**MARK, "extra": None, "message": "Performed context summarization and handoff to continue task."}
+    recording = read_as(FORMAT, trajectory(HEAD[1], LOOK, words, HANDED, agent_step(6, "On", 60)))
+    assert recording.sessions[0].compactions[0].evidence is Evidence.MATCHED
+    assert recording.facts.compactions == 0
 
 
 def test_a_marked_compaction_without_a_summary_is_opaque():
