@@ -167,7 +167,8 @@ class ChatReader:
         if not self._requests and not self._lone:
             raise DamagedRecording("no message can be read")
         log = self._answered or (len(self._requests) > 1 and _is_one_history(self._requests))
-        self.facts.message(max(self._heads, default=0) if log else sum(self._heads))
+        if not log:
+            self.facts.message(sum(self._heads))
         sessions = self._threads() if log else [self._conversation(request) for request in self._requests]
         if self._lone:
             sessions.append(self._answers_alone())
@@ -307,6 +308,7 @@ class ChatReader:
 
     def _threads(self) -> list[Session]:
         threads = threads_of([self.window(request) for request in _by_time(self._requests)])
+        self.facts.message(max(self._heads) * sum(thread.system is not None for thread in threads))
         for thread in threads:
             for compaction in thread.compactions:
                 if compaction.evidence is Evidence.DECLARED:
@@ -321,6 +323,10 @@ class ChatReader:
         notes = [*_missing(thread.system, thread.tools), *self.remarks()]
         if failed := sum(call.response is None for call in thread.calls):
             notes.append(f"{failed} requests have no answer in the file: they failed, or their answer was not kept.")
+        if beside := len(thread.side_calls):
+            notes.append(
+                f"{beside} requests stand beside the conversation: their tokens are counted, not their messages."
+            )
         return thread.session(self.name, self.source.limits, title=title, notes=tuple(notes))
 
     def _count(self, events: Iterable[Event]) -> None:
@@ -354,9 +360,9 @@ def usage_of(usage: JSON) -> JSON:
     """Counts of a usage object as fields of ModelCall; empty where it says nothing.
 
     Servers other than OpenAI's write cached tokens otherwise: DeepSeek, Moonshot, litellm (as Anthropic); Ollama has
-    names of its own for all.
+    names of its own for all, and Langfuse.
     """
-    prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens", "prompt_eval_count")
+    prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens", "promptTokens", "prompt_eval_count")
     if prompt is None:
         return {}
     details = fields.mapping(usage, "prompt_tokens_details") or fields.mapping(usage, "input_tokens_details")
@@ -367,7 +373,9 @@ def usage_of(usage: JSON) -> JSON:
         "prompt_tokens": prompt,
         "cached_tokens": cached if cached is not None else fields.first_tokens(usage, *beside),
         "cache_write_tokens": written if written is not None else fields.tokens(usage, "cache_creation_input_tokens"),
-        "output_tokens": fields.first_tokens(usage, "completion_tokens", "output_tokens", "eval_count"),
+        "output_tokens": fields.first_tokens(
+            usage, "completion_tokens", "output_tokens", "completionTokens", "eval_count"
+        ),
     }
 
 

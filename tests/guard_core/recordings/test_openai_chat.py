@@ -229,6 +229,23 @@ def test_a_failed_request_that_was_counted_as_nothing_has_no_tokens():
     assert recording.facts.model_calls == 1
 
 
+def test_interleaved_conversations_are_sessions_and_single_requests_stand_beside():
+    other = [SYSTEM, {"role": "user", "content": "Write a poem"}, answer("Roses"), {"role": "user", "content": "More"}]
+    title = [{"role": "user", "content": "A title, please"}]
+    one, two = (
+        [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)],
+        [
+            logged(other[:2], other[2], 50),
+            logged(other, answer("Violets"), 70),
+        ],
+    )
+    recording = read_as(FORMAT, lines(one[0], two[0], logged(title, answer("Files"), 9), one[1], two[1]))
+    assert [len(session.calls) for session in recording.sessions] == [2, 2]
+    assert [len(session.side_calls) for session in recording.sessions] == [1, 0]
+    assert any(note.startswith("1 requests stand beside") for note in recording.sessions[0].notes)
+    assert (recording.facts.messages, recording.facts.model_calls) == (10, 5)
+
+
 def test_responses_alone_hold_what_came_back():
     answers = [logged([], TALK[2], 100)["response"], logged([], TALK[4], 140)["response"]]
     recording = read_as(FORMAT, lines(*answers))
@@ -291,8 +308,9 @@ def test_reasoning_may_stand_in_blocks_with_sealed_ones():
         ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}, 9, 4),
         ({"prompt_tokens": 9, "cache_read_input_tokens": 4}, 9, 4),
         ({"prompt_eval_count": 9}, 9, None),
+        ({"promptTokens": 9}, 9, None),
     ],
-    ids=["DeepSeek", "litellm", "Ollama"],
+    ids=["DeepSeek", "litellm", "Ollama", "Langfuse"],
 )
 def test_servers_have_their_own_names_for_tokens(usage, prompt, cached):
     call = read_as(FORMAT, lines({"messages": TALK[:4], "response": TALK[4], "usage": usage})).sessions[0].calls[0]
