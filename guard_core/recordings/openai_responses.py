@@ -33,6 +33,7 @@ JSON = dict[str, Any]
 NAME = "openai-responses"
 _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
 _HEADS = 50
+_AHEAD = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
 
 class OpenAIResponsesFormat:
@@ -139,9 +140,8 @@ def _from_database(source: Source) -> Recording:
         missing = database.wal_sentence()
     if not logs:
         raise DamagedRecording(missing or "the database holds no message")
-    if missing:
-        source.notes.problem(missing)
-    sessions = tuple(log.session(source_id=key, notes=turns.get(key, ())) for key, log in logs.items())
+    ahead = (_AHEAD,) if missing else ()
+    sessions = tuple(log.session(source_id=key, notes=(*turns.get(key, ()), *ahead)) for key, log in logs.items())
     return Recording(NAME, sessions, facts.facts(), source.notes)
 
 

@@ -128,6 +128,27 @@ def test_the_sessions_of_a_database_are_read(tmp_path):
     assert recording.notes.problem_count == 1
 
 
+def test_a_database_brings_times_sums_by_turn_and_a_word_about_its_newest_rows(tmp_path):
+    path = tmp_path / "agents.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("CREATE TABLE agent_sessions (session_id)")
+    connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id, message_data, created_at)")
+    connection.execute("CREATE TABLE turn_usage (id INTEGER PRIMARY KEY, session_id, requests, input_tokens)")
+    add = "INSERT INTO agent_messages (session_id, message_data, created_at) VALUES ('one', ?, '2026-03-01 10:00:00')"
+    connection.executemany(add, [(json.dumps(item),) for item in ITEMS])
+    connection.execute("INSERT INTO turn_usage (session_id, requests, input_tokens) VALUES ('one', 2, 300)")
+    connection.commit()
+    connection.close()
+    with Source.open(path) as source:
+        recording = FORMAT.read(source)
+    (session,) = recording.sessions
+    assert session.started_at == session.calls[1].timestamp == 1_772_359_200.0
+    assert "Tokens are counted by turn only: 300 input tokens in 2 calls." in session.notes
+    assert any("-wal file" in note for note in session.notes)
+    assert recording.notes.problem_count == 0
+
+
 def test_it_does_not_take_other_json():
     assert not recognises(FORMAT, [USER, {"role": "assistant", "content": "Hi"}])
     assert not recognises(FORMAT, lines({"type": "response_item", "payload": CALL}))
