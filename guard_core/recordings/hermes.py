@@ -29,10 +29,9 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.hermes_contexts import RowReader
-from guard_core.recordings.hermes_rows import row_event
 from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.sqlite_source import Database, tables
-from guard_core.sessions import Evidence, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import Session, ToolDefinition
 
 OWN_COLUMNS = frozenset({"tool_calls", "tool_call_id", "session_id", "role", "content"})
 OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start", "platform")
@@ -91,24 +90,6 @@ def _is_turns(value: Any) -> bool:
     return first is not None and isinstance(first.get("from"), str) and "value" in first
 
 
-def _count_row(facts: FactCounter, row: JSON) -> None:
-    event = row_event(row)
-    if event is None:
-        return
-    facts.message()
-    for part in event.parts:
-        if isinstance(part, ToolCallPart):
-            facts.tool_call(part.id)
-        elif isinstance(part, ToolResultPart):
-            facts.tool_result(part.call_id, len(part.content) if isinstance(part.content, str) else 0)
-
-
-def _count_declared(facts: FactCounter, compactions: Iterable[RecordedCompaction]) -> None:
-    for compaction in compactions:
-        if compaction.evidence is Evidence.DECLARED:
-            facts.compaction()
-
-
 # -- the database
 
 
@@ -123,14 +104,10 @@ def _read_database(source: Source, facts: FactCounter) -> list[Session]:
         raise DamagedRecording(missing)
     for name in messages:
         headers.setdefault(name, {"id": name})
-    for rows in messages.values():
-        for row in rows:
-            _count_row(facts, row)
     sessions: list[Session] = []
     for chain in _chains(headers):
         if any(messages.get(name) for name in chain):
-            sessions.append(_read_chain(source, [headers[name] for name in chain], messages))
-            _count_declared(facts, sessions[-1].compactions)
+            sessions.append(_read_chain(source, [headers[name] for name in chain], messages, facts))
         else:
             source.notes.skip("session without messages")
     return sessions
@@ -181,8 +158,8 @@ def _distance(row: JSON, ended: float | None) -> float:
     return abs(started - ended) if started is not None and ended is not None else 0.0
 
 
-def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON]]) -> Session:
-    reader = RowReader(source)
+def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON]], facts: FactCounter) -> Session:
+    reader = RowReader(source, facts)
     for number, row in enumerate(chain):
         rows = messages.get(str(row.get("id")), [])
         declared = number > 0 or any(item.get("compacted") for item in rows)
@@ -227,12 +204,9 @@ def _read_object(source: Source, value: JSON, facts: FactCounter) -> Iterator[Se
 
 
 def _read_export(source: Source, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:
-    reader = RowReader(source)
+    reader = RowReader(source, facts)
     rows = list(rows)
-    for row in rows:
-        _count_row(facts, row)
     reader.rows(rows, declared=any(row.get("compacted") for row in rows))
-    _count_declared(facts, reader.builder.compactions)
     return reader.session(header)
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import fields
-from guard_core.recordings.build import SessionBuilder
+from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.hermes_rows import about, flag, is_summary, row_event, usage_note
 from guard_core.recordings.source import Source
@@ -55,11 +55,16 @@ def _was_taken_back(row: JSON) -> bool:
 
 
 class RowReader:
-    """Takes the rows of one session (or of a chain of sessions) in the order in which they were written."""
+    """Takes the rows of one session (or of a chain of sessions) in the order in which they were written.
 
-    def __init__(self, source: Source) -> None:
+    Every row counts in the facts, those too that a compaction wrote again or the user took back; of the compactions
+    those that the recording declares.
+    """
+
+    def __init__(self, source: Source, facts: FactCounter) -> None:
         self.builder = SessionBuilder("hermes", source)
         self._source = source
+        self._facts = facts
         self._places: dict[int, list[int]] = {}  # key: places in the log
         self._seen: set[tuple[int, float | None]] = set()  # keys and times of rows of sessions before this one
 
@@ -75,7 +80,9 @@ class RowReader:
             event = row_event(row)
             if event is None:
                 self._source.notes.skip(f"row of role {fields.text(row, 'role')[:40] or 'none'}")
-            elif _was_taken_back(row):
+                continue
+            self._count(event)
+            if _was_taken_back(row):
                 self._source.notes.skip("row that was taken back")
             else:
                 kept.append(row)
@@ -92,6 +99,14 @@ class RowReader:
         """The session when all rows are taken; `row` is the session's own."""
         self.builder.notes.append(usage_note(row))
         return self.builder.session(**about(row), notes=tuple(notes))
+
+    def _count(self, event: Event) -> None:
+        self._facts.message()
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                self._facts.tool_call(part.id)
+            elif isinstance(part, ToolResultPart):
+                self._facts.tool_result(part.call_id, len(value_text(part.content)))
 
     def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> list[int]:
         """Append new rows to the log; their places."""
@@ -124,6 +139,8 @@ class RowReader:
             else:
                 place = places[number] if number in places else self._append(row, mark)
                 self._add(segments, place, event)
+        if declared:
+            self._facts.compaction()
         self.builder.compaction(
             RecordedCompaction(
                 at=len(self.builder.events),
