@@ -45,6 +45,7 @@ _TEXTS: dict[str, tuple[str, ...]] = {
     "task_status": ("description", "deltaSummary"),
     "todo": ("content",),
     "todo_reminder": ("content",),
+    "total_tokens_reminder": ("text",),
     "ultramemory": ("content",),
 }
 # A hook's output reaches the model after these events only; after others Claude Code shows it to the user alone.

@@ -62,10 +62,14 @@ class Log:
         self.index: dict[str, int] = {}  # event of each uuid
         self.results: dict[str, int] = {}  # event of each tool result
         self.pending: Boundary | None = None
+        self.waiting: list[Message] = []  # attachments between a boundary and its summary: they come behind both
 
     def user(self, message: Message) -> None:
         if is_summary(message) or (message.worded and self.pending is not None):
             self._compaction(message)
+            return
+        if message.attached and self.pending is not None:
+            self.waiting.append(message)
             return
         self.close()
         self._event(message, message.parts, message.place)
@@ -169,6 +173,9 @@ class Log:
                 note=self._compaction_note(summary),
             )
         )
+        while self.waiting:
+            message = self.waiting.pop(0)
+            self._event(message, message.parts, message.place)
 
     def _preserved(self, boundary: Boundary | None) -> list[int]:
         """The events that a compaction kept, in order."""

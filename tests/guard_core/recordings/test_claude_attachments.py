@@ -5,7 +5,7 @@ import pytest
 from guard_core.events import MediaPart, Role
 from guard_core.recordings.claude_attachments import SELECTION_CHARS
 from tests.guard_core.recordings.reading import texts
-from tests.guard_core.recordings.test_claude_code import answer, attachment, read, user
+from tests.guard_core.recordings.test_claude_code import SUMMARY, answer, attachment, boundary, read, user
 
 
 def sent(content, **fields):
@@ -75,6 +75,20 @@ def test_what_the_model_did_not_see_is_noted_only(content):
 
     assert texts(recording.sessions[0]) == ["Look", "Done"]
     assert recording.notes.skipped == {f"line kind attachment {content['type']}": 1}
+
+
+def test_attachments_between_a_boundary_and_its_summary_come_behind_both():
+    found = read(
+        user("u1", None, "Look"),
+        answer("a1", "u1", "Done"),
+        boundary("b", "a1"),
+        attachment("x", "b", {"type": "nested_memory", "content": {"content": "Be brief"}}),
+        user("s1", "x", SUMMARY, isCompactSummary=True),
+        answer("a2", "s1", "Next"),
+    ).sessions[0]
+    (compaction,) = found.compactions
+
+    assert (compaction.kind, compaction.at, texts(found)[2:]) == ("summary", 2, ["Be brief", "Next"])
 
 
 def test_attachments_are_no_messages_of_the_facts():
