@@ -21,7 +21,8 @@ class AdkJson:
 
     def matches(self, source: Source) -> bool:
         if source.shape is Shape.LINES:
-            return bool(_sessions([line.obj for line in source.head_lines()]))
+            heads = [line.obj for line in source.head_lines()]
+            return len(heads) > 1 and bool(_sessions(heads))
         return source.shape is Shape.JSON and bool(_sessions(source.json(allow_nan=True)))
 
     def read(self, source: Source) -> Recording:

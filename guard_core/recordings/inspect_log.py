@@ -36,6 +36,9 @@ from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.zip_entries import ZipEntries, entry_names
 from guard_core.sessions import ModelCall, Session
 
+_HEADER, _JOURNAL = "header.json", "_journal/start.json"  # the journal is all that a run which was stopped leaves
+_STOPPED = "The run was stopped: samples that it had not ended are not in the file."
+_UNFINISHED = "unfinished"  # noted in the header that is read
 ATTACHMENT = re.compile(r"attachment://([0-9A-Za-z]{8,64})")
 
 
@@ -47,14 +50,11 @@ class InspectFormat:
         if source.shape is Shape.ZIP:
             with source.stream() as stream:
                 names = entry_names(stream, source.size)
-            return any(name in {"header.json", "_journal/start.json"} or _is_sample(name) for name in names)
-        if source.shape is not Shape.JSON:
-            return False
-        value = source.json(allow_nan=True)
-        if not isinstance(value, dict):
-            return False
-        is_log = isinstance(value.get("eval"), dict) and ("plan" in value or "samples" in value or "stats" in value)
-        return is_log or _is_sample_object(value)
+            return any(name in {_HEADER, _JOURNAL} or _is_sample(name) for name in names)
+        if source.shape is Shape.LINES:
+            heads = source.head_lines()
+            return len(heads) > 1 and all(_is_log(line.obj) for line in heads)
+        return source.shape is Shape.JSON and bool(_logs(source.json(allow_nan=True)))
 
     def read(self, source: Source) -> Recording:
         facts = FactCounter(self.name)
@@ -66,10 +66,10 @@ class InspectFormat:
                 for sample in _archived_samples(source, archive):
                     sessions.extend(_read_sample(source, header, sample, facts))
         else:
-            value = source.json(allow_nan=True)
-            samples = [value] if _is_sample_object(value) else list(fields.objects(value.get("samples")))
-            for sample in samples:
-                sessions.extend(_read_sample(source, value, sample, facts))
+            lined = source.shape is Shape.LINES
+            for log in _logs([line.obj for line in source.lines()] if lined else source.json(allow_nan=True)):
+                for sample in _listed_samples(source, log):
+                    sessions.extend(_read_sample(source, log, sample, facts))
         if not sessions:
             if source.notes.problems:
                 raise source.nothing_left("no sample of this Inspect log can be read")
@@ -88,14 +88,37 @@ def _is_sample_object(value: JSON) -> bool:
     return "epoch" in value and isinstance(value.get("messages"), list) and ("events" in value or "target" in value)
 
 
+def _is_log(value: Any) -> bool:
+    """Is it a whole log, or a sample of one?"""
+    if not isinstance(value, dict):
+        return False
+    whole = isinstance(value.get("eval"), dict) and ("plan" in value or "samples" in value or "stats" in value)
+    return whole or _is_sample_object(value)
+
+
+def _logs(value: Any) -> list[JSON]:
+    """The logs in a JSON value: one, or an array of them. Else none."""
+    found = value if isinstance(value, list) else [value]
+    return found if all(map(_is_log, found)) else []
+
+
+def _listed_samples(source: Source, log: JSON) -> Iterator[JSON]:
+    samples = [log] if _is_sample_object(log) else fields.items(log, "samples")
+    for number, sample in enumerate(samples, start=1):
+        if isinstance(sample, dict):
+            yield sample
+        else:
+            source.problem(f"sample {number} is not an object")
+
+
 def _header(source: Source, archive: ZipEntries) -> JSON:
     """What is known of the run. Left empty when neither the header nor the journal can be read."""
-    for name in ("header.json", "_journal/start.json"):
+    for name in (_HEADER, _JOURNAL):
         if name in archive:
             with source.tolerate():
                 value = source.parse(archive.read(name), allow_nan=True, what=name)
                 if isinstance(value, dict):
-                    return value
+                    return {**value, _UNFINISHED: _HEADER not in archive}
     return {}
 
 
@@ -207,6 +230,7 @@ class _Sample:
             "model": fields.text(run, "model"),
             "source_id": fields.text(self._sample, "uuid") or str(self._sample.get("id", ""))[:200],
             "started_at": fields.timestamp(self._sample, "started_at") or fields.timestamp(run, "created"),
+            "notes": (_STOPPED,) if self._header.get(_UNFINISHED) is True else (),
         }
 
     def _conversations(self) -> Conversations:

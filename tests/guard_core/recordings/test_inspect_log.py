@@ -84,6 +84,7 @@ def test_a_crashed_run_is_read_with_the_journal_and_without_a_directory():
     recording = read_as(FORMAT, data)
     assert recording.sessions[0].title == "explore: s0"
     assert "no directory" in recording.notes.problems[0].message
+    assert "The run was stopped" in recording.sessions[0].notes[0]
 
 
 def test_nan_is_read_as_nothing():
@@ -229,6 +230,17 @@ def test_one_damaged_sample_does_not_stop_the_others():
     recording = read_as(FORMAT, archive({"header.json": b"{}", "samples/a.json": b'{"id": ', "samples/b.json": good}))
     assert len(recording.sessions) == 1
     assert "samples/a.json" in recording.notes.problems[0].message
+
+
+@pytest.mark.parametrize("make", [lambda *values: list(values), lambda *values: lines(*values)])
+def test_logs_and_samples_in_an_array_or_on_lines_are_read(make):
+    for value in (log(sample(TALK, EVENTS)), sample(TALK, EVENTS)):
+        assert [len(session.calls) for session in read_as(FORMAT, make(value, value)).sessions] == [2, 2]
+
+
+def test_a_sample_that_is_no_object_is_told():
+    recording = read_as(FORMAT, log(sample(TALK, EVENTS)) | {"samples": [7, sample(TALK, EVENTS)]})
+    assert recording.notes.problems[0].message == "sample 1 is not an object"
 
 
 def test_a_log_of_which_no_sample_can_be_read_names_the_damage():
