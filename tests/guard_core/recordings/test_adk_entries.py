@@ -1,5 +1,7 @@
 """What each context of an ADK session sees: rewinds, branches of parallel agents, scopes of delegated tasks."""
 
+import json
+
 import pytest
 
 from guard_core.errors import LimitExceeded
@@ -7,7 +9,7 @@ from guard_core.recordings import Limits
 from guard_core.recordings.adk import FORMAT
 from guard_core.recordings.source import Source
 from guard_core.views import Inserted, Span
-from tests.guard_core.recordings.reading import check_session, lines, texts
+from tests.guard_core.recordings.reading import check_hostile, check_session, lines, spoiled, texts
 from tests.guard_core.recordings.test_adk import compaction, event, read_json, stored, user
 
 
@@ -133,3 +135,15 @@ def test_too_many_contexts_of_too_many_events_are_refused():
         Source.open(lines(stored(*parallel(*"abcdef", merged=False))), limits=Limits(events=3)) as source,
     ):
         FORMAT.read(source)
+
+
+def test_wrong_types_anywhere_are_survived():
+    actions = {"stateDelta": {"__context_guard_summary_b": "s", "__context_guard_contents_at_compaction_b": 1}}
+    made = [
+        asked(1.0, "i1"),
+        said(2.0, "i1", "a", branch="sub@c1", isolationScope="s", actions=actions),
+        said(3.0, "i1", "b", branch="par.a"),
+        rewind(4.0, "i2", "i1"),
+        compaction(5.0, 1.0, 2.0),
+    ]
+    check_hostile(FORMAT, (json.dumps(bad).encode() for bad in spoiled(stored(*made))))
