@@ -51,9 +51,11 @@ def look(source: Source, kind: type[LookedAt]) -> FirstLook:
 
 
 class _AnthropicUsage(msgspec.Struct, gc=False):
-    input_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
+    """Gateways to other providers write null for what those do not count."""
+
+    input_tokens: int | None = 0
+    cache_read_input_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
 
 
 class _AnthropicMessage(msgspec.Struct, gc=False):
@@ -76,7 +78,8 @@ class ClaudeCodeLine(msgspec.Struct, gc=False):
         if self.type != "assistant" or self.isSidechain or message is None or message.usage is None or not message.id:
             return 0
         usage = message.usage
-        return usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+        cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
+        return (usage.input_tokens or 0) + cached
 
     @property
     def key(self) -> str:

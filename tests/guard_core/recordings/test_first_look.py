@@ -73,3 +73,14 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     path.write_text("just words")
     with pytest.raises(UnknownFormat):
         recordings.first_look(path)
+
+
+def test_a_count_that_is_null_is_none(tmp_path: Path) -> None:
+    """As gateways to other providers write it."""
+    path = tmp_path / "null.jsonl"
+    line = b'{"type":"assistant","uuid":"a","parentUuid":null,"sessionId":"s","message":{"id":"m","model":"x",%s}}\n'
+    path.write_bytes(line % b'"content":[],"usage":{"input_tokens":90,"cache_read_input_tokens":null}')
+    look = recordings.first_look(path)
+    assert look is not None
+    assert list(look.prompt_tokens) == [90]
+    assert recordings.read(path).facts.prompt_tokens_sum == 90
