@@ -33,6 +33,8 @@ AUTOMATIC = (
     "[Request interrupted by user",
 )
 
+_PRESERVED = ("preservedMessages", "preservedSegment")
+
 
 @dataclass(slots=True)
 class Message:
@@ -75,6 +77,12 @@ class Boundary:
         """The uuids of messages that were kept word for word behind the summary, as far as they are listed."""
         listed = fields.items(fields.mapping(self.details, "preservedMessages"), "uuids")
         return [uuid for uuid in (*listed, *self.segment) if isinstance(uuid, str) and uuid]
+
+    @property
+    def summary_last(self) -> bool:
+        """Do the preserved messages stand before the summary: is the first of them hung below the boundary itself?"""
+        anchors = [fields.text(fields.mapping(self.details, key), "anchorUuid") for key in _PRESERVED]
+        return bool(self.node.uuid) and self.node.uuid in anchors
 
     @property
     def segment(self) -> tuple[str, str]:

@@ -156,6 +156,7 @@ class Log:
         details = boundary.details if boundary else {}
         kept = view_of(self._preserved(boundary))
         messages = (_summary_event(summary, self._parts(summary)),) if summary else ()
+        inserted: View = (Inserted(0),) if summary else ()
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
         self.builder.compaction(
@@ -163,7 +164,7 @@ class Log:
                 at=len(self.builder.events),
                 evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
                 kind="opaque" if summary is None else "summary+tail" if kept else "summary",
-                base=(Inserted(0), *kept) if summary else kept,
+                base=(*kept, *inserted) if boundary and boundary.summary_last else (*inserted, *kept),
                 messages=messages,
                 trigger=fields.text(details, "trigger"),
                 tokens_before=fields.tokens(details, "preTokens"),

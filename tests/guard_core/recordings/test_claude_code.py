@@ -148,6 +148,21 @@ def test_a_preserved_segment_is_the_tail_too():
     assert len(found.compactions) == 1
 
 
+def test_messages_hung_below_the_boundary_stand_before_the_summary():
+    kept = {"anchorUuid": "b", "uuids": ["u1", "a1"]}
+    found = session(
+        user("u1", None, "Keep me"),
+        answer("a1", "u1", "Kept"),
+        user("u2", "a1", "Sum me up"),
+        answer("a2", "u2", "Gone"),
+        boundary("b", "a2", preservedMessages=kept),
+        user("s1", "b", SUMMARY, isCompactSummary=True),
+        user("u3", "s1", "Next"),
+    )
+
+    assert found.compactions[0].base == (Span(0, 2), Inserted(0))
+
+
 def test_a_summary_of_older_versions_is_matched_by_its_wording():
     recording = read(user("u1", None), answer("a1", "u1"), user("s1", "a1", SUMMARY), answer("a2", "s1"))
 
