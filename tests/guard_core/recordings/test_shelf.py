@@ -74,20 +74,21 @@ def test_a_small_file_stays_in_memory(transcript: Path, tmp_path: Path, monkeypa
     assert isinstance(session.events, tuple)
 
 
-_EVENTS = st.builds(
-    Event,
-    role=st.sampled_from(Role),
-    parts=st.lists(
-        st.one_of(
-            st.builds(TextPart, st.text()),
-            st.builds(ToolCallPart, st.text(), st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1)), st.text()),
-            st.builds(ToolResultPart, st.text(), st.text(), st.text(), st.booleans()),
-        ),
-        max_size=3,
-    ).map(tuple),
-    line=st.none() | st.integers(1, 10),
+_WORDS = st.text(max_size=5)
+_PARTS = st.one_of(
+    st.builds(TextPart, _WORDS),
+    st.builds(ToolCallPart, _WORDS, st.dictionaries(_WORDS, st.integers(-(2**63), 2**63 - 1), max_size=2), _WORDS),
+    st.builds(ToolResultPart, _WORDS, _WORDS, _WORDS, st.booleans()),
 )
-_CHANGES = st.lists(st.tuples(st.sampled_from(["append", "set", "cut", "pop", "get"]), st.integers(0, 30), _EVENTS))
+_EVENTS = st.builds(
+    lambda role, parts, line: Event(role=role, parts=tuple(parts), line=line),
+    st.sampled_from(Role),
+    st.lists(_PARTS, max_size=2),
+    st.none() | st.integers(1, 10),
+)
+_CHANGES = st.lists(
+    st.tuples(st.sampled_from(["append", "set", "cut", "pop", "get"]), st.integers(0, 9), _EVENTS), max_size=20
+)
 
 
 @given(_CHANGES)
