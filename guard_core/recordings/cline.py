@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import fields
 from guard_core.recordings.anthropic_messages import message_event
 from guard_core.recordings.base import Recording
@@ -76,9 +76,15 @@ def _is_screen(value: Any) -> bool:
 
 def _is_history(value: Any) -> bool:
     heads = _heads(value)
+    heads = [item for item in heads if not _is_reasoning(item)]
     if not heads or not all(map(is_message, heads)):
         return False
     return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
+
+
+def _is_reasoning(item: JSON) -> bool:
+    """An item of its own that Roo keeps before the answer that it led to."""
+    return fields.text(item, "type") == "reasoning" and "content" not in item
 
 
 def _has_own_words(heads: list[JSON]) -> bool:
@@ -120,6 +126,7 @@ class _History:
         self.messages: list[JSON] = []  # the message of each event
         self.marks: list[_Mark] = []
         self.seen: set[str] = set()
+        self.reasoning: list[Part] = []  # that led to the next answer
         self.cached_apart = False
 
     def recording(self, messages: list[Any]) -> Recording:
@@ -128,8 +135,12 @@ class _History:
         for message in messages:
             if is_message(message):
                 self._message(message)
+            elif isinstance(message, dict) and _is_reasoning(message):
+                self.reasoning.append(_reasoning(message))
             else:
                 self.source.notes.skip("item that is no message")
+        for _ in self.reasoning:
+            self.source.notes.skip("reasoning without an answer")
         self._compactions()
         if not self.facts.messages:
             raise DamagedRecording("no message can be read")
@@ -166,7 +177,9 @@ class _History:
         elif message.get("isTruncationMarker") is True:
             self.marks.append(_Mark(-1, fields.text(message, "truncationId"), "trim", event))
         elif event.role is Role.MODEL:
-            self.log.answer(event.parts, call=self._call(message, at), source_id=event.source_id, timestamp=at)
+            parts = (*self.reasoning, *_reasoning_beside(message, event), *event.parts)
+            self.reasoning = []
+            self.log.answer(parts, call=self._call(message, at), source_id=event.source_id, timestamp=at)
             self.messages.append(message)
         else:
             parts = self._heard(event.parts)
@@ -250,6 +263,19 @@ class _History:
 
     def _parents(self, index: int) -> set[str]:
         return {fields.text(self.messages[index], key) for key in ("condenseParent", "truncationParent")}
+
+
+def _reasoning(item: JSON) -> ReasoningPart:
+    readable = fields.text(item, "text") or fields.plain_text(item.get("summary"))
+    blob = fields.text(item, "encrypted_content")
+    return ReasoningPart(readable, opaque_bytes=fields.opaque_size(blob) if blob else 0)
+
+
+def _reasoning_beside(message: JSON, event: Event) -> tuple[Part, ...]:
+    """Reasoning that stands beside the content, where it is not in it, too."""
+    told = fields.text(message, "reasoning_content")
+    inside = any(isinstance(part, ReasoningPart) for part in event.parts)
+    return (ReasoningPart(told),) if told and not inside else ()
 
 
 def _is_own(parts: tuple[Part, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from guard_core.events import ToolResultPart
+from guard_core.events import ReasoningPart, ToolResultPart
 from guard_core.recordings.cline import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted
@@ -102,6 +102,17 @@ def test_a_heading_of_a_result_takes_the_text_behind_it():
     answered = {"role": "user", "content": [{"type": "text", "text": text} for text in blocks], "ts": START + 2000}
     parts = session_of(TASK, assistant(1, "I look"), answered).events[2].parts
     assert (len(parts), parts[0].content) == (2, "[read_file for 'a'] Result:\nhello")
+
+
+def test_reasoning_that_stands_alone_or_beside_belongs_to_its_answer():
+    alone = {"type": "reasoning", "role": "assistant", "summary": [{"text": "Files first."}], "ts": START}
+    alone["encrypted_content"] = "AAAA"
+    session = session_of(
+        TASK, alone, assistant(1, "Yes"), user(2, "Go"), assistant(3, "Ok", reasoning_content="Then b.")
+    )
+    assert session.events[1].parts[0] == ReasoningPart("Files first.", opaque_bytes=3)
+    assert session.events[3].parts[0] == ReasoningPart("Then b.")
+    assert len(session.calls) == 2
 
 
 def test_content_that_is_no_content_is_told():
