@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guard_core.recordings.requests import Request, is_summary_in, message_key
+from guard_core.events import Event, TextPart, ToolCallPart
+from guard_core.recordings.requests import SHORTEST_SUMMARY, Request, is_summary_in, message_key
 
 
 def joined(groups: Iterable[tuple[str, list[Request]]]) -> list[list[str]]:
@@ -44,6 +45,14 @@ class _End:
         sent = self._sent[request.lost :] if request.lost < len(self._sent) else []
         if sent and keys[: len(sent)] == sent:
             return len(keys) > len(sent) or self._answer is None
-        if self._key is not None and self._key in keys:
-            return True
-        return self._answer is not None and is_summary_in(self._answer, request.messages)
+        if self._answer is None:
+            return False
+        known = {*self._sent, self._key}
+        kept = self._key in keys and (_is_telling(self._answer) or sum(key in known for key in keys) > 1)
+        return kept or is_summary_in(self._answer, request.messages)
+
+
+def _is_telling(answer: Event) -> bool:
+    """Is an answer one that hardly comes twice: a call with its id, or more than a word of assent?"""
+    calls = any(isinstance(part, ToolCallPart) and part.id for part in answer.parts)
+    return calls or sum(len(part.text) for part in answer.parts if isinstance(part, TextPart)) >= SHORTEST_SUMMARY

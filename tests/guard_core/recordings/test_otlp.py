@@ -357,6 +357,18 @@ def test_traces_that_go_on_with_each_other_are_one_conversation():
     assert one.notes == ("3 traces were put together as one conversation, which none of them names.",)
 
 
+def test_a_short_answer_that_comes_again_does_not_join_traces():
+    def asked(*words: str) -> list[Any]:
+        return [said(("user", "assistant")[at % 2], text(word)) for at, word in enumerate(words)]
+
+    done = said("assistant", text("Done"))
+    other = chat(5, asked("Sing", "Done", "Dance"), done, trace="t2")
+    assert len(read_as(FORMAT, export(chat(1, asked("List"), done), other)).sessions) == 2
+    more = chat(5, asked("In short: listed", "Done", "Dance", "Done", "Rest"), done, trace="t2")
+    joined = read_as(FORMAT, export(chat(1, asked("List", "Look", "Dance"), done), more)).sessions
+    assert [len(session.calls) for session in joined] == [2]
+
+
 def test_a_trace_that_repeats_an_unanswered_request_goes_on():
     failed = chat(1, [FIRST], None, trace="t0")
     session = read_as(FORMAT, export(failed, chat(2, [FIRST], LOOK))).sessions[0]
