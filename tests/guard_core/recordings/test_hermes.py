@@ -341,6 +341,26 @@ def test_calls_of_trajectories_take_the_ids_of_their_results():
     assert recording.facts.largest_tool_result_chars == len('{"output":"a"}')
 
 
+def test_a_summary_in_a_trajectory_is_matched():
+    turns = [TURNS[1], {"from": "human", "value": MARK}, TURNS[4]]
+    session = read_as(FORMAT, turns).sessions[0]
+    assert texts(session) == ["List", "Done"]
+    assert (session.compactions[0].base, session.compactions[0].evidence) == (
+        (Span(0, 1), Inserted(0)),
+        Evidence.MATCHED,
+    )
+
+
+def test_tools_may_stand_beside_a_conversation():
+    value = {"conversations": TURNS[1:], "tools": '[{"type": "function", "function": {"name": "bash"}}]'}
+    assert read_as(FORMAT, value).sessions[0].tools[0].name == "bash"
+
+
+def test_a_turn_that_is_no_text_is_told():
+    with pytest.raises(DamagedRecording, match="a turn of human whose value is no text"):
+        read_as(FORMAT, [TURNS[1], {"from": "human", "value": 7}], strict=True)
+
+
 def test_a_bare_array_of_turns_is_one_session():
     assert [call.at for call in read_as(FORMAT, TURNS).sessions[0].calls] == [1, 3]
 
