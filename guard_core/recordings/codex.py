@@ -6,10 +6,10 @@ first `token_usage_record` on, these records count instead. A `token_count` with
 own estimate of the new context. `compacted` declares a compaction: its `replacement_history` is the exact new history;
 older versions have only the summary, and keep the opening context and the last 20,000 tokens of user messages. An
 encrypted summary is told as opaque. The summariser's answer, where it is in the file, stays out of the log. Old
-rollouts have bare items and no tokens. Turns that `thread_rolled_back` took back leave the log, and their calls count
-apart. A fork of older versions holds its parent's history; one of newer versions names the file it goes on from
-(`history_base`), as does what follows a reverted turn. Tool schemas are not in the file; the system prompt is in newer
-ones (`base_instructions`).
+rollouts have bare items and no tokens; the first ones (spring of 2025) are one object, `session` and `items`. Turns
+that `thread_rolled_back` took back leave the log, and their calls count apart. A fork of older versions holds its
+parent's history; one of newer versions names the file it goes on from (`history_base`), as does what follows a reverted
+turn. Tool schemas are not in the file; the system prompt is in newer ones (`base_instructions`).
 Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 """
 
@@ -17,36 +17,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, part_text, utf8_bytes
-from guard_core.recordings import codex_words, fields, looks, responses_items
+from guard_core.recordings import codex_lines, codex_words, fields, looks, responses_items
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.rebase import LogIndex, view_of
-from guard_core.recordings.source import Line, Shape, Source
+from guard_core.recordings.source import Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Sourced
 from guard_core.sessions import Source as NumberSource
 from guard_core.views import View
 
-ENVELOPES = frozenset(
-    {
-        "session_meta",
-        "response_item",
-        "event_msg",
-        "turn_context",
-        "compacted",
-        "world_state",
-        "token_usage_record",
-        "inter_agent_communication_metadata",
-    }
-)
-BARE = frozenset({"message", "reasoning"}) | responses_items.CALLS
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
 _COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
@@ -59,54 +45,23 @@ class CodexFormat:
     label = "Codex CLI"
 
     def matches(self, source: Source) -> bool:
-        if source.shape not in (Shape.LINES, Shape.JSON):
-            return False
-        heads = [line.obj for line in source.head_lines()]
-        hits = sum(_is_envelope(obj) for obj in heads)
-        return hits * 2 >= len(heads) > 0 if hits else bool(heads) and _is_bare(heads)
+        return codex_lines.is_rollout(source)
 
     def read(self, source: Source) -> Recording:
         reader = _Reader(source)
-        for line in source.lines():
-            with source.tolerate(line.number):
-                reader.line(line)
+        for number, obj in codex_lines.records(source):
+            with source.tolerate(number):
+                reader.record(obj, number)
         return reader.recording()
 
     def first_look(self, source: Source) -> FirstLook:
         return looks.look(source, looks.CodexLine)
 
 
-def _is_envelope(obj: dict[str, Any]) -> bool:
-    return fields.text(obj, "type") in ENVELOPES and isinstance(obj.get("payload"), dict)
-
-
-def _is_bare(heads: list[dict[str, Any]]) -> bool:
-    first = heads[0]
-    header = "type" not in first and {"id", "timestamp"} <= first.keys() and {"instructions", "git"} & first.keys()
-    marked = any("record_type" in obj for obj in heads)
-    return bool(header or marked) and all(
-        "record_type" in obj or fields.text(obj, "type") in BARE or responses_items.is_output(fields.text(obj, "type"))
-        for obj in heads[1:]
-    )
-
-
-def _marks_requests(heads: list[dict[str, Any]]) -> bool:
-    """Does this version write a line of its own between the results of one request and the next (0.20 to 0.98)?"""
-    kinds = [_kind(obj) for obj in heads]
-    follows = (mark for before, mark in pairwise(kinds) if responses_items.is_output(before))
-    return "state" in kinds or "turn_context" in follows
-
-
-def _kind(obj: dict[str, Any]) -> str:
-    """The kind of the item on a line, else of the line."""
-    item = fields.mapping(obj, "payload") if fields.text(obj, "type") == "response_item" else obj
-    return fields.text(item, "type") or fields.text(item, "record_type")
-
-
 class Where(NamedTuple):
-    """The line and the time of a record."""
+    """The line (None: it has none of its own) and the time of a record."""
 
-    line: int
+    line: int | None
     at: float | None
 
 
@@ -123,7 +78,7 @@ class _Open:
 
 
 class _Reader:
-    """One rollout, line by line."""
+    """One rollout, record by record."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -142,16 +97,16 @@ class _Reader:
         self.total: Any = None
         self.usage_seen = False
         self.records = False
-        self.marked = _marks_requests([line.obj for line in source.head_lines()])
+        self.marked = codex_lines.marks_requests(source)
         self.for_compaction = False  # does the line at hand say that it is a summariser's answer?
 
-    def line(self, line: Line) -> None:
-        kind, payload = fields.text(line.obj, "type"), line.obj.get("payload")
-        where = Where(line.number, fields.timestamp(line.obj, "timestamp"))
+    def record(self, obj: dict[str, Any], line: int | None) -> None:
+        kind, payload = fields.text(obj, "type"), obj.get("payload")
+        where = Where(line, fields.timestamp(obj, "timestamp"))
         if not isinstance(payload, dict):
-            self._bare(line, kind, where)
+            self._bare(obj, kind, where)
         elif kind == "response_item":
-            self.for_compaction = fields.mapping(line.obj, "metadata").get("compaction_output") is True
+            self.for_compaction = fields.mapping(obj, "metadata").get("compaction_output") is True
             self._item(payload, where)
         elif kind == "event_msg":
             self._message(payload, where)
@@ -168,13 +123,13 @@ class _Reader:
         else:
             self.notes.skip(kind or "line without a type")
 
-    def _bare(self, line: Line, kind: str, where: Where) -> None:
-        if not kind and "id" in line.obj and not self.meta:
-            self.meta = line.obj
-        elif kind in BARE or responses_items.is_output(kind):
-            self._item(line.obj, where)
+    def _bare(self, obj: dict[str, Any], kind: str, where: Where) -> None:
+        if not kind and "id" in obj and not self.meta:
+            self.meta = obj
+        elif kind in codex_lines.BARE or responses_items.is_output(kind):
+            self._item(obj, where)
         else:
-            self.notes.skip(kind or fields.text(line.obj, "record_type") or "line without a type")
+            self.notes.skip(kind or fields.text(obj, "record_type") or "line without a type")
             self._next_request()
 
     # -- what is sent to the model

@@ -183,6 +183,15 @@ def test_old_rollouts_with_bare_items_have_calls_without_tokens():
     assert recording.facts.tool_results == 1
 
 
+def test_a_rollout_in_one_object_has_calls_without_tokens():
+    session = {"timestamp": TIME, "id": "first", "instructions": ""}
+    recording = read_as(FORMAT, {"session": session, "items": [*BARE, DONE]})
+    assert recording.sessions[0].source_id == "first"
+    assert [step.at for step in recording.sessions[0].calls] == [1, 3]
+    assert recording.facts.messages == 3
+    assert not recognises(FORMAT, {"session": session, "items": [{"type": "novel"}]})
+
+
 def test_a_state_line_tells_where_a_response_ends_that_wrote_its_text_behind_the_result():
     state = {"record_type": "state"}
     recording = read_as(FORMAT, lines(HEADER, BARE[0], state, *BARE[2:], BARE[1], state, DONE))
