@@ -89,6 +89,7 @@ class _Reader:
         self.prompt = Prompt(source.notes)
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
         self.moved = 0  # tool outputs that were moved to files of their own
+        self.started: set[str] = set()  # ids of sub-agents whose results are here
         self.session_id = ""
 
     def read(self) -> Recording:
@@ -130,6 +131,7 @@ class _Reader:
         parts = parts_of(message.get("content"))
         _count_parts(parts, self.counter)
         self.moved += sum(map(is_moved, parts))
+        self.started.update({fields.text(fields.mapping(obj, "toolUseResult"), "agentId")} - {""})
         self._keep(
             line,
             parts,
@@ -261,7 +263,9 @@ class _Reader:
         if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
         if self.moved:
-            builder.notes.append(f"{self.moved} tool outputs lie in files of their own: the model saw these previews")
+            builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
+        if elsewhere := self.started - chains.keys():
+            builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
         self._add_side_calls(builder, {node.line for node in path})
         session = log.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title(), **self._prompt())
         return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]

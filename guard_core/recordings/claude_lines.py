@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import intern
@@ -99,7 +100,7 @@ def is_summary(message: Message) -> bool:
 def writes_marks(version: str) -> bool:
     """Does this version of Claude Code mark the summaries it writes? Not known: no."""
     numbers = version.split("-")[0].split(".")[:3]
-    return all(n.isascii() and n.isdigit() for n in numbers) and tuple(map(int, numbers)) >= MARKED_FROM
+    return all(re.fullmatch(r"[0-9]{1,9}", number) for number in numbers) and tuple(map(int, numbers)) >= MARKED_FROM
 
 
 def is_worded(parts: Sequence[Part]) -> bool:

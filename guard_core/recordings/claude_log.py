@@ -117,8 +117,8 @@ class Log:
             return []
         before, tokens, line = falls[0]
         return [
-            f"the prompt shrank {len(falls)} times with no compaction in the file: "
-            f"first from {before} to {tokens} tokens at line {line}"
+            f"requests that shrank with no compaction in the file: {len(falls)}, "
+            f"the first from {before} to {tokens} tokens at line {line}"
         ]
 
     def _parts(self, message: Message) -> tuple[Part, ...]:

@@ -192,7 +192,7 @@ def test_a_request_that_shrank_with_no_compaction_in_the_file_is_told():
     )
 
     assert found.notes == (
-        "the prompt shrank 1 times with no compaction in the file: first from 150000 to 20000 tokens at line 4",
+        "requests that shrank with no compaction in the file: 1, the first from 150000 to 20000 tokens at line 4",
     )
 
 
@@ -348,7 +348,19 @@ def test_tool_outputs_that_were_moved_out_are_told():
     preview = result("t1", "<persisted-output>\nOutput too large (2 MB)")
     found = session(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", preview), answer("a2", "r1"))
 
-    assert found.notes == ("1 tool outputs lie in files of their own: the model saw these previews",)
+    assert found.notes == ("tool outputs moved to files of their own, their previews were sent: 1",)
+
+
+def test_sub_agents_with_files_of_their_own_are_told():
+    done = user("r1", "a1", result("t1", "found"), toolUseResult={"agentId": "k1", "totalTokens": 90})
+    found = session(user("u1", None), answer("a1", "u1", call("t1", "Task")), done, answer("a2", "r1"))
+
+    assert found.notes == ("sub-agents with transcripts of their own (agent-*.jsonl): 1",)
+
+
+@pytest.mark.parametrize("version", ["", "1.0.x", "9" * 5000, "1.0.29", "0.2.126"])
+def test_a_version_that_is_not_known_to_mark_is_matched_by_the_wording(version):
+    assert read(user("u1", None), user("s1", "u1", SUMMARY, version=version)).facts.compactions == 1
 
 
 def test_system_prompt_and_tools_are_read_where_they_are_written_down():
