@@ -8,7 +8,7 @@ from guard_core.recordings.claude_code import FORMAT
 from guard_core.recordings.claude_log import CLEARED
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Rewritten, Span
-from tests.guard_core.recordings.reading import check_sample_facts, lines, read_as, texts
+from tests.guard_core.recordings.reading import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
 
 SUMMARY = "This session is being continued from a previous conversation that ran out of context. We did X."
 
@@ -391,3 +391,27 @@ def test_tokens_that_are_text_are_damage():
 
     with pytest.raises(DamagedRecording, match=r"line 2, column \d+: input_tokens is '3'"):
         read(user("u1", None), bad, strict=True)
+
+
+def test_wrong_types_anywhere_are_survived():
+    shape = {"system": [{"type": "text", "text": "Be brief."}], "tools": [{"name": "Read", "input_schema": {}}]}
+    rendered = {"rendered": [{"content": "Today"}], "renderedRole": "system"}
+    file = {"type": "file", "content": {"type": "text", "file": {"content": "a"}}}
+    kept = {"anchorUuid": "s1", "uuids": ["u1"]}
+    micro = {**boundary("c", "a2"), "subtype": "microcompact_boundary"}
+    records = [
+        {"type": "summary", "summary": "Own", "leafUuid": "u1"},
+        user("u1", None, version="2.1.0"),
+        attachment("x1", "u1", {"type": "date"}, **rendered),
+        attachment("x2", "x1", file),
+        {"type": "api-request-shape", "shape": shape},
+        answer("a1", "x2", call("t1")),
+        user("r1", "a1", result("t1"), toolUseResult={"agentId": "k1"}),
+        boundary("b", "r1", preservedMessages=kept, preservedSegment={"headUuid": "u1", "tailUuid": "a1"}),
+        user("s1", "b", SUMMARY, isCompactSummary=True),
+        answer("a2", "s1"),
+        {**micro, "microcompactMetadata": {"compactedToolIds": ["t1"], "preTokens": 9, "tokensSaved": 3}},
+    ]
+    for index, record in enumerate(records):
+        rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)
