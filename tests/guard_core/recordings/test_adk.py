@@ -78,6 +78,13 @@ def test_the_kinds_of_parts():
     assert kinds == [ReasoningPart, TextPart, ToolCallPart, MediaPart, MediaPart, OtherPart]
 
 
+def test_a_signature_in_the_alphabet_of_addresses_is_measured_in_bytes():
+    signed = {"text": "Hm", "thought": True, "thoughtSignature": "_-8AAAAA"}
+    part = read_json(event(1.0, signed)).sessions[0].events[0].parts[0]
+
+    assert part == ReasoningPart("Hm", opaque_bytes=6)
+
+
 def test_both_spellings_give_the_same_session():
     events = [
         user(1.0),
