@@ -101,7 +101,8 @@ def _response(value: Any, depth: int) -> JSON:
     if isinstance(found, str):
         return streams.joined(streams.pieces_of(found))
     if isinstance(found, list):
-        return streams.joined(found)
+        choices = [item for item in fields.objects(found) if "message" in item and not streams.is_piece(item)]
+        return {"choices": choices} if choices else streams.joined(found)
     if not isinstance(found, dict):
         return {}
     if streams.is_piece(found):

@@ -108,6 +108,7 @@ class ChatReader:
         self._requests: list[Request] = []
         self._heads: list[int] = []  # system messages at the head of each request
         self._answered = False
+        self._logged: set[str] = set()
         self._waiting: dict[str, int] = {}  # requests without a response, by the id of their record
         self._pieces: dict[str, list[JSON]] = {}  # of streams that are records of their own, by id
         self._lone: list[tuple[ModelCall, Event | None]] = []  # responses whose request is not in the file
@@ -183,11 +184,27 @@ class ChatReader:
         if _only_counts(response):
             self.source.notes.skip("request that only counts tokens")
             return
+        if self._is_repeat(record, response):
+            self.source.notes.folded += 1
+            return
         if log_records.is_damaged(record):
             self.source.notes.problem("a response that is neither JSON nor a stream", line)
         if not response:
             self._waiting[log_records.id_of(record)] = len(self._requests)
         self._requests.append(self._request(line, record, response))
+
+    def _is_repeat(self, record: JSON, response: JSON) -> bool:
+        """Was this very response logged before? Ids alone do not tell: some servers give every response the same."""
+        told = (
+            response.get("id"),
+            response.get("usage"),
+            log_records.time_of(record, response),
+            len(_messages(record)),
+        )
+        key = value_text(told)
+        known = key in self._logged
+        self._logged.add(key)
+        return known and bool(fields.text(response, "id"))
 
     def _answer(self, line: int | None, record: JSON, response: JSON) -> None:
         """A response that is a record of its own: of the request with its id, else of the last one that waits."""
@@ -246,7 +263,8 @@ class ChatReader:
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
         """The call that a request and its response tell of; its usage is counted."""
-        places = (fields.mapping(response, "usage"), fields.mapping(record, "usage"), response, record)
+        beside = (fields.mapping(record, key) for key in ("usage", "metrics"))
+        places = (fields.mapping(response, "usage"), *beside, response, record)
         usage = next((found for place in places if (found := self.usage(place))), {})
         if not response and not usage.get("prompt_tokens"):
             usage = {}  # a failed request that a proxy counted as 0 tokens

@@ -246,6 +246,12 @@ def test_interleaved_conversations_are_sessions_and_single_requests_stand_beside
     assert (recording.facts.messages, recording.facts.model_calls) == (10, 5)
 
 
+def test_a_record_that_stands_twice_is_one_call():
+    entry = logged(TALK[:2], TALK[2], 100)
+    recording = read_as(FORMAT, lines(entry, entry, logged(TALK[:4], TALK[4], 140)))
+    assert (recording.facts.model_calls, recording.notes.folded) == (2, 1)
+
+
 def test_responses_alone_hold_what_came_back():
     answers = [logged([], TALK[2], 100)["response"], logged([], TALK[4], 140)["response"]]
     recording = read_as(FORMAT, lines(*answers))
