@@ -47,7 +47,7 @@ FAILED = frozenset({"aborted", "error"})
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
 # Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
 COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
-_COUNTS = ("input", "output", "cacheRead", "cacheWrite")
+_COUNTS = ("output", "cacheRead", "cacheWrite")
 _LEAF_KEYS = ("leafId", "targetId", "entryId")
 _ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
 
@@ -211,7 +211,8 @@ class _Reader:
         for part in parts:
             if isinstance(part, ToolCallPart):
                 self.facts.tool_call(part.id)
-        if odd := fields.odd_count(fields.mapping(message, "usage"), *_COUNTS):
+        usage = fields.mapping(message, "usage")
+        if odd := fields.odd_count(usage, *_COUNTS) or (_fresh(usage) is None and fields.odd_count(usage, "input")):
             self.source.problem(odd, place["line"])
         call = _call(message, place)
         if call is not None and call.prompt_tokens:
@@ -320,7 +321,7 @@ def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
     """The call that a message answers; None where it was aborted or failed before any usage."""
     usage = fields.mapping(message, "usage")
     cached, written = fields.tokens(usage, "cacheRead"), fields.tokens(usage, "cacheWrite")
-    prompt = (fields.tokens(usage, "input") or 0) + (cached or 0) + (written or 0)
+    prompt = max(0, (_fresh(usage) or 0) + (cached or 0) + (written or 0))
     if not prompt and fields.text(message, "stopReason") in FAILED:
         return None
     return ModelCall(
@@ -334,6 +335,12 @@ def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
         line=place["line"],
         source_id=fields.text(message, "responseId"),
     )
+
+
+def _fresh(usage: dict[str, Any]) -> int | None:
+    """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
+    below = fields.tokens({"input": -usage["input"]}, "input") if isinstance(usage.get("input"), int) else None
+    return -below if below else fields.tokens(usage, "input")
 
 
 def _placed(call: ModelCall, at: int, response: int | None) -> ModelCall:

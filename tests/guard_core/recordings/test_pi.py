@@ -185,6 +185,13 @@ def test_a_fork_and_a_picture_kept_elsewhere_are_told():
     assert any("Forked" in note for note in session.notes)
 
 
+def test_more_cached_tokens_than_the_provider_counted_add_up_to_what_it_counted():
+    answer = assistant("Done")
+    answer["usage"] = {"input": -20, "cacheRead": 120, "cacheWrite": 0, "output": 5}
+    recording = read_as(FORMAT, lines(HEADER, *chain(user("Go"), answer)), strict=True)
+    assert recording.facts.prompt_tokens_sum == 100
+
+
 def test_a_count_that_is_no_count_is_named():
     bad = assistant("Done", 100)
     bad["usage"]["input"] = 10**17
