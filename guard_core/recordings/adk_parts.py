@@ -39,8 +39,20 @@ def pick_object(value: Any, camel: str) -> dict[str, Any]:
 
 
 def content_parts(content: Any) -> tuple[Part, ...]:
-    """The parts of a Gemini content, in either spelling; parts that hold nothing are left out."""
-    return tuple(part for item in fields.objects(pick(content, "parts")) if (part := _part(item)) is not None)
+    """The parts of a Gemini content, in either spelling; parts that hold nothing are left out.
+
+    A signature that stands on something else than a thought (a call, an answer) is reasoning that nobody can read.
+    """
+    parts: list[Part] = []
+    for item in fields.objects(pick(content, "parts")):
+        part = _part(item)
+        if part is None:
+            continue
+        signature = pick_text(item, "thoughtSignature")
+        if signature and not isinstance(part, ReasoningPart):
+            parts.append(ReasoningPart(opaque_bytes=fields.opaque_size(signature)))
+        parts.append(part)
+    return tuple(parts)
 
 
 def _part(item: dict[str, Any]) -> Part | None:

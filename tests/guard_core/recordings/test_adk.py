@@ -85,6 +85,13 @@ def test_a_signature_in_the_alphabet_of_addresses_is_measured_in_bytes():
     assert part == ReasoningPart("Hm", opaque_bytes=6)
 
 
+def test_a_signature_on_a_call_is_reasoning_that_nobody_can_read():
+    call = {"functionCall": {"id": "c1", "name": "ls", "args": {}}, "thoughtSignature": "AAAA"}
+    parts = read_json(event(1.0, call, {"text": "", "thoughtSignature": "AAAA"})).sessions[0].events[0].parts
+
+    assert parts == (ReasoningPart(opaque_bytes=3), ToolCallPart("ls", {}, "c1"))
+
+
 def test_both_spellings_give_the_same_session():
     events = [
         user(1.0),
