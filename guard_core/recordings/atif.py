@@ -19,7 +19,7 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, ToolCallPart, ToolResultPart
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
@@ -81,8 +81,9 @@ class _Trajectory:
 
     def session(self) -> Session:
         agent = fields.mapping(self._value, "agent")
-        for step in fields.objects(self._value.get("steps")):
+        for step in wrong_kinds.objects(self._source, self._value.get("steps"), "step"):
             self._facts.message()
+            wrong_kinds.check_words(self._source, step, "message", "a step")
             if not self._compaction(step):
                 self._step(step)
         self._compact(None)
@@ -177,7 +178,9 @@ class _Trajectory:
 
     def _count(self, step: JSON) -> int | None:
         """The prompt tokens of a step, if they are those of one call."""
-        prompt = fields.tokens(fields.mapping(step, "metrics"), "prompt_tokens")
+        metrics = fields.mapping(step, "metrics")
+        wrong_kinds.check_counts(self._source, metrics, ("prompt_tokens", "cached_tokens"), "a step")
+        prompt = fields.tokens(metrics, "prompt_tokens")
         if prompt is None or step.get("is_copied_context") is True:
             return None
         self._facts.call(prompt)

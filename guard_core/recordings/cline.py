@@ -21,11 +21,11 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import fields
+from guard_core.recordings import fields, wrong_kinds
 from guard_core.recordings.anthropic_messages import message_event
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
-from guard_core.recordings.cline_screen import ScreenReader, json_kind
+from guard_core.recordings.cline_screen import ScreenReader
 from guard_core.recordings.openai_chat import is_message
 from guard_core.recordings.rebase import view_of
 from guard_core.recordings.source import Shape, Source
@@ -167,8 +167,7 @@ class _History:
         if event is None:
             self.source.notes.skip("message of an unknown role")
             return
-        if not isinstance(message.get("content"), str | list | None):
-            self.source.problem(f"a message whose content is {json_kind(message['content'])}, left out")
+        wrong_kinds.check_words(self.source, message, "content", "a message")
         self._count(event)
         if message.get("isSummary") is True:
             self.marks.append(_Mark(len(self.log.events), fields.text(message, "condenseId"), "summary", event))
@@ -215,6 +214,8 @@ class _History:
         metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
         provider = fields.text(model, "providerId") or fields.text(model, "provider")
         apart = self.cached_apart or bool(provider and provider not in _CACHED_INSIDE)
+        wrong_kinds.check_counts(self.source, fields.mapping(metrics, "tokens"), ("prompt", "cached"), "a message")
+        wrong_kinds.check_counts(self.source, metrics, ("inputTokens", "cacheReadTokens"), "a message")
         counts = _counts(metrics, apart)
         if counts:
             self.facts.call(counts["prompt_tokens"])

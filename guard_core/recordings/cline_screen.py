@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart
-from guard_core.recordings import fields
+from guard_core.recordings import fields, wrong_kinds
 from guard_core.recordings.anthropic_messages import block_parts
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
@@ -79,16 +79,13 @@ class ScreenReader:
             found = self.source.parse(text.encode("utf-8", "replace"), what="the text of an api_req_started")
         if not isinstance(found, dict):
             return {}
-        for name in _COUNTS:
-            if found.get(name) is not None and fields.tokens(found, name) is None:
-                self.source.problem(f"{name} of an api_req_started is {ascii(found[name])[:40]}, no count of tokens")
+        wrong_kinds.check_counts(self.source, found, _COUNTS, "an api_req_started")
         return found
 
     def _message(self, message: JSON, request: JSON) -> None:
         kind = fields.text(message, "say") or fields.text(message, "ask")
         at, text = fields.timestamp(message, "ts"), fields.text(message, "text")
-        if not isinstance(message.get("text"), str | None):
-            self.source.problem(f"a {kind[:40]} message whose text is {json_kind(message['text'])}, left out")
+        wrong_kinds.check_words(self.source, message, "text", f"a {kind[:40]} message")
         self._shortened(message, at)
         if kind == "api_req_started":
             self._started(request, at)
@@ -188,8 +185,3 @@ class ScreenReader:
 def _is_more_cached(about: JSON) -> bool:
     cached = (fields.tokens(about, "cacheReads") or 0) + (fields.tokens(about, "cacheWrites") or 0)
     return cached > (fields.tokens(about, "tokensIn") or 0)
-
-
-def json_kind(value: Any) -> str:
-    """What a value that should have been text is."""
-    return {bool: "a boolean", int: "a number", float: "a number", list: "an array"}.get(type(value), "an object")

@@ -17,7 +17,7 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
@@ -46,7 +46,8 @@ class MiniSweAgentFormat:
 
     def read(self, source: Source) -> Recording:
         value = source.json()
-        messages = list(fields.objects(value if isinstance(value, list) else value.get("messages")))
+        found = value if isinstance(value, list) else value.get("messages")
+        messages = list(wrong_kinds.objects(source, found, "message"))
         if not messages:
             raise DamagedRecording("this mini-swe-agent trajectory has no messages")
         facts = FactCounter(self.name)
@@ -81,6 +82,7 @@ def _head(messages: list[JSON]) -> tuple[Part, ...] | None:
 
 def _read_message(source: Source, builder: SessionBuilder, facts: FactCounter, message: JSON) -> None:
     event = _event(message)
+    wrong_kinds.check_words(source, message, "content", "a message")
     if event is None:
         source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
         return
@@ -94,6 +96,8 @@ def _read_message(source: Source, builder: SessionBuilder, facts: FactCounter, m
     extra = fields.mapping(message, "extra")
     time = fields.timestamp(message, "timestamp") or fields.timestamp(extra, "timestamp")
     call = _call(message, extra)
+    usage = fields.mapping(fields.mapping(extra, "response") or message, "usage")
+    wrong_kinds.check_counts(source, usage, ("prompt_tokens", "input_tokens"), "a response")
     if call["prompt_tokens"] is not None:
         facts.call(call["prompt_tokens"])
     if event.role is Role.MODEL:

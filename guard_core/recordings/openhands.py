@@ -24,7 +24,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, wrong_kinds
 from guard_core.recordings.base import Facts, Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
@@ -162,7 +162,9 @@ class _Reader:
                 self._source.notes.skip(kind[:80])
 
     def _sdk_message(self, item: JSON, line: int | None) -> None:
+        wrong_kinds.check_words(self._source, item, "llm_message", "a MessageEvent", line)
         message = fields.mapping(item, "llm_message")
+        wrong_kinds.check_words(self._source, message, "content", "a MessageEvent", line)
         parts = (*chat.message_parts(message), *fields.content_parts(item.get("extended_content")))
         if fields.text(message, "role") == "assistant" or fields.text(item, "source") == "agent":
             self._answer(item, parts, line, fields.text(item, "llm_response_id"))
@@ -257,6 +259,7 @@ class _Reader:
 
     def _older_action(self, item: JSON, action: str, line: int | None) -> None:
         arguments = fields.mapping(item, "args") or item
+        wrong_kinds.check_words(self._source, arguments, "content", f"a {action[:40]} action", line)
         opens = action == "message" and not self._builder.events
         speaker = fields.text(item, "source") or ("user" if opens else "agent")
         if speaker != "agent":
@@ -295,6 +298,7 @@ class _Reader:
         metadata = fields.mapping(item, "tool_call_metadata")
         call_id = fields.text(metadata, "tool_call_id")
         found = fields.text(item, "content") or fields.text(item, "message")
+        wrong_kinds.check_words(self._source, item, "content", "an observation", line)
         if call_id:
             self._facts.tool_result(call_id, len(found))
         else:

@@ -20,7 +20,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
-from guard_core.recordings import chat, fields
+from guard_core.recordings import chat, fields, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
@@ -70,8 +70,8 @@ def _attempts(value: JSON) -> list[JSON]:
 
 
 def _session(source: Source, value: JSON) -> Session:
-    steps = list(fields.objects(value.get("trajectory")))
-    history = list(fields.objects(value.get("history")))
+    steps = list(wrong_kinds.objects(source, value.get("trajectory"), "step"))
+    history = list(wrong_kinds.objects(source, value.get("history"), "message"))
     builder = SessionBuilder("swe-agent", source)
     events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
     system, rest = chat.split_system(events)
@@ -126,6 +126,7 @@ class _Edits:
 def _event(source: Source, message: JSON) -> Event | None:
     kind = fields.text(message, "message_type")
     event = chat.chat_event(message)
+    wrong_kinds.check_words(source, message, "content", "a message")
     if event is None:
         source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
         return None

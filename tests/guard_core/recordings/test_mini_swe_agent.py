@@ -90,6 +90,15 @@ def test_calls_without_a_trace_are_told():
     assert notes == ("The agent made 3 calls, 2 of them without a trace in the file.",)
 
 
+def test_messages_of_a_wrong_kind_are_told():
+    recording = read_as(FORMAT, trajectory({"role": "user", "content": 7}, "junk", answer("ls", 10**18)))  # type: ignore[arg-type]
+    assert [problem.message for problem in recording.notes.problems] == [
+        "message 4 is text and no object, left out",
+        "a message whose content is a number, left out",
+        f"prompt_tokens of a response is {10**18}, no count of tokens",
+    ]
+
+
 def test_the_message_that_ends_the_run_is_not_sent():
     recording = read_as(FORMAT, trajectory(answer("ls", 100), {"role": "exit", "content": "Submitted"}))
     assert len(recording.sessions[0].events) == 2
