@@ -1,5 +1,7 @@
 """Crush and the old Go OpenCode: SQLite databases in the project's folder, one session per session row.
 
+What `crush session show --json` writes is read as well; it does not tell which message is a summary.
+
 Definition: `internal/db` and `internal/message/content.go` of https://github.com/charmbracelet/crush.
 A message's `parts` are a JSON array of `{type, data}`, in some versions behind zstd; the input of a `tool_call` is JSON
 text. Attached text and the user's own shell commands are sent as text of the user's message. The token counts of a
@@ -23,12 +25,22 @@ from typing import Any, NamedTuple
 import zstandard
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from guard_core.recordings import chat, fields, normalise
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
-from guard_core.recordings.source import Source
+from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
@@ -46,17 +58,14 @@ class CrushFormat:
     label = "Crush"
 
     def matches(self, source: Source) -> bool:
+        if source.shape is Shape.JSON:
+            return _is_shown(source.json())
         found = tables(source)
         return {"parts", "role", "session_id"} <= set(found.get("messages", ())) and "sessions" in found
 
     def read(self, source: Source) -> Recording:
         facts = FactCounter(self.name)
-        with Database(source) as database:
-            reader = _Reader(source, database, facts)
-            sessions = reader.sessions()
-            missing = database.wal_sentence()
-        if not sessions:
-            raise DamagedRecording(missing or "the Crush database holds no session with messages")
+        sessions = _from_database(source, facts) if source.shape is Shape.SQLITE else [_from_shown(source, facts)]
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
 
@@ -70,27 +79,61 @@ class _Usage(NamedTuple):
     completion: int | None
 
 
-class _Reader:
-    def __init__(self, source: Source, database: Database, facts: FactCounter) -> None:
-        self._source = source
-        self._database = database
-        self._facts = facts
-        # Crush has always told the provider of a message (migration 20250627000000); the old OpenCode never did.
-        self._agent = "Crush" if "provider" in database.tables.get("messages", ()) else "OpenCode"
-
-    def sessions(self) -> list[Session]:
-        messages: dict[str, list[JSON]] = {}
-        for row in self._database.rows("messages", order=("created_at", "rowid")):
+def _from_database(source: Source, facts: FactCounter) -> list[Session]:
+    messages: dict[str, list[JSON]] = {}
+    with Database(source) as database:
+        for row in database.rows("messages", order=("created_at", "rowid")):
             messages.setdefault(str(row.get("session_id")), []).append(row)
-        headers = {str(row.get("id")): row for row in self._database.rows("sessions", order=("created_at", "rowid"))}
-        for name in messages:
-            headers.setdefault(name, {"id": name})
-        for name in headers:
-            if name not in messages:
-                self._source.notes.skip("session without messages")
-        return [self._session(row, messages[name]) for name, row in headers.items() if name in messages]
+        headers = {str(row.get("id")): row for row in database.rows("sessions", order=("created_at", "rowid"))}
+        # Crush has always told the provider of a message (migration 20250627000000); the old OpenCode never did.
+        agent = "Crush" if "provider" in database.tables.get("messages", ()) else "OpenCode"
+        missing = database.wal_sentence()
+    if not messages:
+        raise DamagedRecording(missing or "the Crush database holds no session with messages")
+    for name in messages:
+        headers.setdefault(name, {"id": name})
+    for name in headers:
+        if name not in messages:
+            source.notes.skip("session without messages")
+    reader = _Reader(source, facts, agent)
+    return [reader.session(row, messages[name]) for name, row in headers.items() if name in messages]
 
-    def _session(self, header: JSON, rows: list[JSON]) -> Session:
+
+def _is_shown(value: Any) -> bool:
+    """What `crush session show --json` writes: `meta` and `messages` with flat parts."""
+    first = next(fields.objects(fields.items(value, "messages")), None)
+    return "uuid" in fields.mapping(value, "meta") and first is not None and "parts" in first and "role" in first
+
+
+def _from_shown(source: Source, facts: FactCounter) -> Session:
+    value = source.json()
+    meta = fields.mapping(value, "meta")
+    header = {**meta, "id": meta.get("uuid"), "created_at": meta.get("created")}
+    rows = [
+        {**message, "created_at": message.get("created"), "parts": _unflattened(message.get("parts"))}
+        for message in fields.objects(fields.items(value, "messages"))
+    ]
+    return _Reader(source, facts, "Crush").session(header, rows)
+
+
+def _unflattened(parts: Any) -> Any:
+    """Flat parts as the database has them."""
+    if not isinstance(parts, list):
+        return parts
+    return [
+        {"type": part.get("type"), "data": {"id": part.get("tool_call_id"), **part}} for part in fields.objects(parts)
+    ]
+
+
+class _Reader:
+    """Sessions of rows, whatever they were stored in."""
+
+    def __init__(self, source: Source, facts: FactCounter, agent: str) -> None:
+        self._source = source
+        self._facts = facts
+        self._agent = agent
+
+    def session(self, header: JSON, rows: list[JSON]) -> Session:
         builder = SessionBuilder("crush", self._source)
         summary = header.get("summary_message_id")
         for row in rows:
@@ -127,7 +170,11 @@ class _Reader:
         stored = row.get("parts")
         if isinstance(stored, bytes) and stored.startswith(_ZSTD):
             stored = self._inflated(stored, what)
-        listed = self._database.json(stored, what)
+        if isinstance(stored, str):
+            stored = stored.encode("utf-8", "replace")
+        listed = (
+            self._source.parse(stored, allow_nan=True, what=what) if isinstance(stored, bytes) and stored else stored
+        )
         if not isinstance(listed, list):
             raise DamagedRecording(f"{what} are no list")
         for item in listed:
@@ -229,8 +276,8 @@ def _attached(data: JSON) -> Part:
     """A file: text as Crush sends it to the model, anything else by its size."""
     mime = _mime(data)
     stored = fields.text(data, "Data") or fields.text(data, "data")
-    if not mime.startswith("text/"):
-        return fields.media(mime, stored)
+    if not mime.startswith("text/") or not stored:
+        return fields.media(mime, stored) if stored else MediaPart(mime, fields.tokens(data, "size") or 0)
     try:
         text, _ = normalise.text(base64.b64decode(stored, validate=True).decode("utf-8", "replace"))
     except (binascii.Error, ValueError):

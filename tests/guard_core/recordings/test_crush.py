@@ -164,6 +164,37 @@ def test_parts_that_are_no_list_are_told_with_their_message(database, parts):
     assert [problem.message for problem in recording.notes.problems] == ["the parts of message m1 are no list"]
 
 
+def test_a_shown_session_is_read_as_the_database_is(database):
+    def shown(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
+        return {"id": "m", "role": role, "created": "2025-10-09T08:53:20Z", "model": "m-1", "parts": list(parts)}
+
+    call = {"type": "tool_call", "tool_call_id": "c1", "name": "bash", "input": '{"command": "ls"}'}
+    value = {
+        "meta": {
+            "id": "hash",
+            "uuid": "s1",
+            "title": "Explore",
+            "created": "2025-10-09T08:53:20Z",
+            "prompt_tokens": 900,
+        },
+        "messages": [
+            shown("user", {"type": "text", "text": "List"}, {"type": "finish", "reason": "stop"}),
+            shown("assistant", {"type": "text", "text": "Look"}, call),
+            shown("tool", {"type": "tool_result", "tool_call_id": "c1", "content": "a.txt"}),
+            shown(
+                "assistant", {"type": "text", "text": "Done"}, {"type": "binary", "mime_type": "image/png", "size": 3}
+            ),
+        ],
+    }
+    same = read_as(FORMAT, database(USER, LOOK, FOUND, DONE))
+    recording = read_as(FORMAT, value)
+    session = recording.sessions[0]
+    assert [event.parts for event in session.events[:3]] == [event.parts for event in same.sessions[0].events[:3]]
+    assert session.events[3].parts == (TextPart("Done"), MediaPart("image/png", 3))
+    assert (session.source_id, session.title, session.started_at) == ("s1", "Explore", 1760000000.0)
+    assert recording.facts == same.facts
+
+
 def test_child_sessions_are_sessions_and_empty_ones_are_counted(database):
     child = {"id": "c", "title": "Sub", "parent_session_id": "s1"}
     recording = read_as(FORMAT, database(USER, sessions=(SESSION, child)))
