@@ -90,3 +90,52 @@ def test_an_array_written_as_lines_is_told_what_it_is():
 def test_rubbish_behind_a_value_is_damage(name):
     with pytest.raises(DamagedRecording, match="trailing characters"):
         read(SEEDS[name].rstrip(b"\n") + b"\nrubbish\n")
+
+
+HI = {"role": "user", "content": "Hi"}
+STEP = {"step_id": 1, "source": "user", "message": "Hi"}
+SAID = {"id": 0, "source": "user", "action": "message", "args": {"content": "Hi"}}
+SMALLEST = [
+    ("openai-chat", [HI]),
+    ("openai-chat", {"messages": [HI]}),
+    ("anthropic-messages", {"model": "m", "system": "Be brief.", "messages": [HI]}),
+    ("cline", [{**HI, "ts": 1_770_000_000_000}]),
+    ("cline", [{"ts": 1, "type": "ask", "ask": "followup", "text": "{}"}]),
+    ("cline", {"version": 1, "sessionId": "s", "messages": [HI]}),
+    ("mini-swe-agent", {"info": {"exit_status": "", "model_stats": {}}, "messages": [HI]}),
+    ("swe-agent", {"trajectory": [], "history": [HI]}),
+    ("swe-agent", {"trajectory": [{"action": "ls", "observation": "a"}]}),
+    ("openhands", SAID),
+    ("openhands", [SAID]),
+    ("openhands", {"trajectory": [SAID]}),
+    ("openhands", {"instance_id": "i", "history": [[SAID, {"observation": "null", "content": ""}]]}),
+    ("atif", {"schema_version": "ATIF-v1.8", "steps": [STEP]}),
+    # keys of two formats: the particular one is meant
+    ("atif", {"schema_version": "ATIF-v1.2", "steps": [STEP], "messages": [HI]}),
+    ("swe-agent", {"trajectory": [{"action": "ls", "observation": "a"}], "history": [HI], "messages": [HI]}),
+    ("mini-swe-agent", {"info": {"mini_version": "1"}, "messages": [HI], "history": [HI], "trajectory": []}),
+]
+OTHERS = [
+    [],
+    {},
+    [{}],
+    [[HI]],
+    {"messages": []},
+    {"steps": []},
+    {"trajectory": [], "messages": []},
+    {"name": "a package", "version": "1.0"},
+    {"steps": [{"name": "build"}], "jobs": []},
+    [{"role": "admin", "name": "x"}],
+    [{"id": 1, "source": "user", "action": "login"}],
+]
+
+
+@pytest.mark.parametrize(("name", "value"), SMALLEST, ids=[f"{name}-{at}" for at, (name, _) in enumerate(SMALLEST)])
+def test_the_smallest_files_are_what_they_are(name, value):
+    assert read(json.dumps(value).encode()).format == name
+
+
+@pytest.mark.parametrize("value", OTHERS, ids=[f"other-{at}" for at in range(len(OTHERS))])
+def test_what_no_format_writes_is_refused_in_words(value):
+    with pytest.raises(UnknownFormat, match="which no known format writes"):
+        read(json.dumps(value).encode())
