@@ -19,7 +19,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import fields
+from guard_core.recordings import fields, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
@@ -97,6 +97,7 @@ def _read_messages(source: Source, listed: Iterable[Any], facts: FactCounter) ->
         facts.message()
         _count(event, facts)
         body = body_of(message) if isinstance(message, dict) else {}
+        wrong_kinds.check_words(source, body, "content", "a message")
         if event.role is Role.SYSTEM and not builder.events and system is None:
             system = event.parts
         elif not builder.events and (evidence := _summary_evidence(body, event)) is not None:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import chat, fields, log_records, streams
+from guard_core.recordings import chat, fields, log_records, streams, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.requests import Request, Thread, threads_of
@@ -35,6 +35,7 @@ from guard_core.views import Inserted
 JSON = dict[str, Any]
 NAME = "openai-chat"
 _HEADS = 20  # messages looked at to recognise a chat
+_COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
 _PIECES = ("chunk", "data", "event")  # what a log calls one piece of a stream
 
 
@@ -241,6 +242,7 @@ class ChatReader:
             return None
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._known:
+            wrong_kinds.check_words(self.source, message, "content", "a message", line)
             self._known[key] = made = self.make_event(message, line)
             if made is not None and "usage" in message:
                 self._usages[id(made)] = self.usage(fields.mapping(message, "usage"))
@@ -265,6 +267,7 @@ class ChatReader:
         """The call that a request and its response tell of; its usage is counted."""
         beside = (fields.mapping(record, key) for key in ("usage", "metrics"))
         places = (fields.mapping(response, "usage"), *beside, response, record)
+        wrong_kinds.check_counts(self.source, places[0], _COUNTS, "a response", line)
         usage = next((found for place in places if (found := self.usage(place))), {})
         if not response and not usage.get("prompt_tokens"):
             usage = {}  # a failed request that a proxy counted as 0 tokens

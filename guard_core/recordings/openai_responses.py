@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, part_text
-from guard_core.recordings import chat, fields, log_records, normalise, responses_items
+from guard_core.recordings import chat, fields, log_records, normalise, responses_items, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.requests import Declared, Request, message_key, threads_of
@@ -32,6 +32,7 @@ from guard_core.views import Inserted, Span, View
 JSON = dict[str, Any]
 NAME = "openai-responses"
 _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
+_COUNTS = ("input_tokens", "output_tokens")
 _HEADS = 50
 _AHEAD = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
@@ -171,6 +172,7 @@ class _ItemLog:
         if responses_items.is_compaction(fields.text(item, "type")):
             self._compaction(item, line)
             return
+        wrong_kinds.check_words(self.source, item, "content", "a message", line)
         event = item_event(item, line)
         if event is None:
             self.source.notes.skip(f"{fields.text(item, 'type') or 'unnamed'} item")
@@ -260,6 +262,9 @@ class _Reader:
     def _logged(self, record: JSON, line: int | None) -> None:
         body = log_records.request_within(record, "input") or {}
         response = log_records.response_of(record)
+        for item in _input_items(body):
+            wrong_kinds.check_words(self.source, item, "content", "a message", line)
+        wrong_kinds.check_counts(self.source, fields.mapping(response, "usage"), _COUNTS, "a response", line)
         call = response_call(response, line)
         if call.prompt_tokens is not None:
             self.facts.call(call.prompt_tokens)
