@@ -150,14 +150,17 @@ class _Reader:
     def _attachment(self, line: Line) -> None:
         """What the software put before the model beside the user's words: an event, but no message of the facts."""
         attachment = fields.mapping(line.obj, "attachment")
-        self.prompt.snapshot(attachment)
+        kind = fields.text(attachment, "type")
+        if kind == "prompt_snapshot":
+            self.prompt.snapshot(attachment)
         parts = claude_attachments.parts_sent(line.obj)
-        node = self._node(line, "attachment") if fields.text(line.obj, "uuid") else None
+        named = bool(fields.text(line.obj, "uuid"))
+        node = self._node(line, "attachment") if named else None
         if parts and node is not None:
             role, words = claude_attachments.role_of(line.obj), claude_attachments.is_users(line.obj)
             self._keep(line, parts, node=node, role=role, meta=not words, attached=True)
-        elif not parts:
-            self.notes.skip(f"line kind attachment {fields.text(attachment, 'type')[:60]}".rstrip())
+        elif kind != "prompt_snapshot" and not (parts and named):
+            self.notes.skip(f"line kind attachment {kind[:60]}".rstrip())
 
     def _keep(self, line: Line, parts: tuple[Part, ...], **values: Any) -> None:
         """A message (fields of `Message`), its texts on the shelf where there is one."""

@@ -77,6 +77,13 @@ def test_what_the_model_did_not_see_is_noted_only(content):
     assert recording.notes.skipped == {f"line kind attachment {content['type']}": 1}
 
 
+def test_an_attachment_without_an_id_has_no_place_and_is_noted():
+    line = attachment("x", "u1", {"type": "skill_listing", "content": "- a"})
+    del line["uuid"]
+
+    assert read(user("u1", None), line, answer("a1", "u1")).notes.skipped == {"line kind attachment skill_listing": 1}
+
+
 def test_attachments_between_a_boundary_and_its_summary_come_behind_both():
     found = read(
         user("u1", None, "Look"),
