@@ -10,6 +10,7 @@ https://github.com/NousResearch/hermes-agent.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -108,11 +109,12 @@ class RowReader:
             elif isinstance(part, ToolResultPart):
                 self._facts.tool_result(part.call_id, len(value_text(part.content)))
 
-    def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> list[int]:
-        """Append new rows to the log; their places."""
-        return [self._append(row, mark) for row, mark in zip(rows, marks, strict=True)]
+    def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> None:
+        for row, mark in zip(rows, marks, strict=True):
+            self._append(row, mark)
 
     def _append(self, row: JSON, mark: Mark) -> int:
+        """Append a new row to the log; its place."""
         event = row_event(row, self._source)
         assert event is not None  # others were left out
         if event.role is Role.MODEL:
@@ -160,15 +162,14 @@ class RowReader:
         found: dict[int, int] = {}
         last = -1
         for number in range(cut):
-            place = next((place for place in self._places.get(marks[number].key, ()) if place > last), None)
-            if place is not None:
-                found[number] = last = place
+            places = self._places.get(marks[number].key, [])
+            if (at := bisect_right(places, last)) < len(places):
+                found[number] = last = places[at]
         bound = len(self.builder.events)
         for number in range(len(marks) - 1, cut, -1):
-            places = () if marks[number].is_summary else self._places.get(marks[number].key, ())
-            place = next((place for place in reversed(places) if last < place < bound), None)
-            if place is not None:
-                found[number] = bound = place
+            places = [] if marks[number].is_summary else self._places.get(marks[number].key, [])
+            if (at := bisect_left(places, bound) - 1) >= 0 and places[at] > last:
+                found[number] = bound = places[at]
         return found
 
     def _add(self, segments: list[Segment], place: int, event: Event) -> None:

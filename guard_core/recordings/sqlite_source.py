@@ -118,7 +118,7 @@ class Database:
         """What to tell a person when rows that should be there are not, and the write-ahead log is missing."""
         if not self.wal_missing:
             return ""
-        return "the database writes ahead: its newest rows may be in the file of its name ending in -wal, which is missing"
+        return "the database writes ahead: its newest rows may be in the file ending in -wal, which is missing"
 
     # -- safety
 
