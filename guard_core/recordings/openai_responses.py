@@ -1,13 +1,13 @@
 """OpenAI Responses: input items, response objects, logs of both, and the sessions that openai-agents keeps in SQLite.
 
-Reasoning, text and calls that follow each other are one response and one event; every result is an event. Items have no
-tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose summary
-is encrypted: what stands before it is dropped, unless only user messages stand there (a compacted window as the API
-returned it); the call of `/responses/compact` that made it is its summariser. With `previous_response_id` a request
-holds new items only: the history is put together along these ids, and where the earlier response is not in the file, a
-note says so. Streamed responses are put together (see `streams`), failed requests are calls without an answer. A list
-of responses alone (openai-agents' `raw_responses`) holds what came back, not what was sent. `instructions` are the
-system prompt. A session's database has no tokens, or sums by turn, which a note tells.
+Reasoning, text and calls that follow each other are one response and one event; every result is an event. Items have
+no tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose
+summary is encrypted: what stands before it is dropped, unless only user messages stand there (a compacted window as
+the API returned it); the call of `/responses/compact` that made it is its summariser. With `previous_response_id` or
+`conversation` a request holds new items only: the history is put together along these ids, and where the earlier
+response is not in the file, a note says so. Streamed responses are put together (see `streams`), failed requests are
+calls without an answer. A list of responses alone (openai-agents' `raw_responses`) holds what came back, not what was
+sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn, which a note tells.
 Source: https://platform.openai.com/docs/api-reference/responses.
 """
 
@@ -233,7 +233,7 @@ class _Reader:
         self.items = _ItemLog(source, self.facts)
         self.about: JSON = {}
         self.requests: list[Request] = []
-        self.histories: dict[str, tuple[Event, ...]] = {}  # by response id: all that was sent, and the answer
+        self.histories: dict[str, tuple[Event, ...]] = {}  # by response or conversation: all sent, and the answer
         self.missing = 0  # requests whose earlier response is not in the file
         self.answers_only = False
         self.sealed: set[bytes] = set()  # the compactions that a request has shown
@@ -276,8 +276,9 @@ class _Reader:
         answer = _answer(output, line)
         if fields.text(response, "object") == "response.compaction":
             self.summariser, answer = call, None
-        if call.source_id:
-            self.histories[call.source_id] = (*sent, *grouped(output, line))
+        for key in (call.source_id, _conversation(body, response)):
+            if key:
+                self.histories[key] = (*sent, *grouped(output, line))
         instructions = fields.text(body, "instructions")
         system = (TextPart(instructions),) if instructions else None
         head, messages = chat.split_system(sent)
@@ -294,7 +295,8 @@ class _Reader:
         previous = fields.text(body, "previous_response_id") or fields.text(response, "previous_response_id")
         if previous:
             self.missing += previous not in self.histories
-            sent = [*self.histories.get(previous, ()), *sent]
+        earlier = self.histories.get(previous or _conversation(body, response), ())
+        sent = [*earlier, *sent]
         at = next((at for at in range(len(sent) - 1, -1, -1) if _is_sealed(sent[at])), None)
         if at is None:
             return sent, None
@@ -333,6 +335,14 @@ class _Reader:
             title = f"context {number + 1}" if number else ""
             sessions.append(thread.session(NAME, self.source.limits, title=title, notes=notes))
         return sessions
+
+
+def _conversation(body: JSON, response: JSON) -> str:
+    """The id of the conversation that the provider keeps: a request then holds its new items only."""
+    places = (body.get("conversation"), response.get("conversation"))
+    return next(
+        (found for place in places if (found := fields.text({"id": place}, "id") or fields.text(place, "id"))), ""
+    )
 
 
 def _input_items(body: JSON) -> list[JSON]:

@@ -172,6 +172,13 @@ def test_a_streamed_response_is_put_together():
     assert [(step.at, step.response, step.prompt_tokens) for step in broken.calls] == [(1, None, None), (1, 1, 100)]
 
 
+def test_a_conversation_that_the_provider_keeps_is_put_together():
+    log = [logged([USER], response("r1", 100, CALL), conversation="conv_1")]
+    log += [logged([OUTPUT], response("r2", 140, DONE, conversation={"id": "conv_1"}))]
+    session = session_of(lines(*log))
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 100), (3, 3, 140)]
+
+
 def test_a_failed_request_is_a_call_without_an_answer():
     failed = {"request": {"model": "m", "input": [USER]}, "response": None, "error": {"message": "overloaded"}}
     session = session_of(lines(failed, logged([USER], response("r1", 100, CALL))))
