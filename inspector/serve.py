@@ -16,8 +16,9 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-GRACE_SECONDS = 7  # for requests under way; with the worker's below 10 seconds in all
-WORKER_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 6  # for requests under way; with those of the worker below 10 seconds in all
+JOIN_SECONDS = 1.0  # for the thread that starts workers again
+WORKER_GRACE_SECONDS = 2.5  # after the requests: it was asked when they were; its job outlives it
 RESTART_AFTER = 0.3  # seconds between the death of a worker and the next one
 REFUSED = 2  # exit code where the command line asks for what is not allowed
 NO_LOGIN = (
@@ -131,7 +132,7 @@ class WorkerProcess:
 
     def stop(self) -> None:
         self.ask_to_stop()
-        self._thread.join(timeout=1)
+        self._thread.join(timeout=JOIN_SECONDS)
         process = self._process
         if process is None:
             return

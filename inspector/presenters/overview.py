@@ -215,7 +215,10 @@ def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, r
             "note": _window_note(window, row),
             "edit": "window",
         },
-        {"name": "model calls", "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count"},
+        {
+            "name": "model calls",
+            "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count" if calls else "none",
+        },
         {"name": "user turns", "value": f"{row.turns:,}"},
         {"name": "messages", "value": f"{ledger.event_count:,}"},
         {"name": "compactions", "value": _evidence_words(session)},

@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from tests.services.server import Running, running, until
+from tests.services.server import PATIENCE, Running, running, until
 
 FOLDER = Path(__file__).parent
 SCREENSHOTS = FOLDER / "screenshots"
@@ -22,11 +22,10 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 VIOLATIONS = "addEventListener('securitypolicyviolation', e => (window.violations ??= []).push(e.violatedDirective))"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """All of this folder run in one process, which has the one browser and its server."""
+    item.add_marker(pytest.mark.browser)
+    item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @dataclass
@@ -84,7 +83,7 @@ def open_page(chromium, served: Running) -> Iterator[Callable]:
         )
         context.add_init_script(VIOLATIONS)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE * 1000)
         seen = Seen(server.origin)
         seen.watch(page)
         opened.append((context, page, seen))
@@ -126,10 +125,10 @@ def big(served: Running) -> str:
 
     answer = served.upload("big.jsonl", native.write(big_session()))
     assert "location" in answer.headers, (answer.status, answer.text[:300])
-    return followed(served, answer.headers["location"], seconds=120)
+    return followed(served, answer.headers["location"])
 
 
-def followed(served: Running, location: str, seconds: float = 30) -> str:
+def followed(served: Running, location: str, seconds: float = PATIENCE) -> str:
     """The session that an import ends in."""
     path = urlparse(location).path
 
@@ -152,7 +151,7 @@ def nodes(page) -> int:
 
 def wait(page, expression: str, argument=None) -> None:
     """Wait until a JavaScript function of the page is true; the page itself may not evaluate text."""
-    until(lambda: page.evaluate(expression, argument), 15)
+    until(lambda: page.evaluate(expression, argument))
 
 
 def shot(page, name: str, **more) -> None:

@@ -15,7 +15,7 @@ def visit(open_page, sessions):
     def opener(*size, **more):
         page = open_page(*size, **more)
         page.goto(sessions("long-coding") + "estimator")
-        page.wait_for_selector("#scatter", timeout=30_000)
+        page.wait_for_selector("#scatter")
         drawn(page)
         return page
 

@@ -30,7 +30,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         for title in TITLES:
             value = session(user(f"where is the {title} needle?"), model("<b>here</b>"), title=title, window=600)
             started.upload(f"{title}.jsonl", native.write(value))
-        until(lambda: all(title in started.get("/search?q=needle").text for title in TITLES), 30)
+        until(lambda: all(title in started.get("/search?q=needle").text for title in TITLES))
         yield started
 
 

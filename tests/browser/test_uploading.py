@@ -100,7 +100,7 @@ def test_a_long_import_is_watched_and_ends_in_its_session(home, served):
     started = served.upload("long.jsonl", native.write(big_session(12_000, 7)))
     home.goto(started.headers["location"])
     assert home.locator("progress, h1").first.is_visible()
-    home.wait_for_url(SESSION, timeout=60_000)
+    home.wait_for_url(SESSION)
 
 
 def test_a_long_import_can_be_cancelled(home, served):

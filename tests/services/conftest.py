@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.services.server import Running, running, transcript, until
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.services)
-            item.add_marker(pytest.mark.xdist_group("services"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """All of this folder run in one process, which has the one server. (Later hooks are too late: xdist has looked.)"""
+    item.add_marker(pytest.mark.services)
+    item.add_marker(pytest.mark.xdist_group("services"))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.server import Running, command, running, until
+from inspector import serve
+from tests.services.server import PATIENCE, Running, command, running, until
 
 
 def test_it_says_where_it_listens_and_is_healthy(server: Running) -> None:
@@ -38,7 +39,11 @@ def test_the_worker_ends_when_the_server_is_killed(tmp_path: Path) -> None:
     with running(tmp_path) as started:
         workers = until(started.workers)
         started.process.kill()
-        until(lambda: not any(_alive(worker) for worker in workers), 15)
+        until(lambda: not any(_alive(worker) for worker in workers))
+
+
+def test_the_time_to_stop_adds_up_to_less_than_the_promise() -> None:
+    assert serve.GRACE_SECONDS + serve.JOIN_SECONDS + serve.WORKER_GRACE_SECONDS < 10
 
 
 def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> None:
@@ -56,7 +61,7 @@ def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> No
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
 def test_without_login_it_refuses_to_be_reached_from_elsewhere(address: str, tmp_path: Path) -> None:
     process = command("--bind", address, "--data-dir", str(tmp_path))
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert told.count("\n") == 1
     assert "no login" in told
@@ -64,7 +69,7 @@ def test_without_login_it_refuses_to_be_reached_from_elsewhere(address: str, tmp
 
 def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) -> None:
     process = command("--port", server.origin.rsplit(":", 1)[1], "--data-dir", str(tmp_path))
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert told.count("\n") == 1
     assert "Address already in use" in told
@@ -75,7 +80,7 @@ def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) 
 )
 def test_a_wrong_setting_is_told_in_one_sentence(name: str, value: str, tmp_path: Path) -> None:
     process = command("--data-dir", str(tmp_path), environment={name: value})
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert told.count("\n") == 1
     assert name in told
@@ -84,7 +89,7 @@ def test_a_wrong_setting_is_told_in_one_sentence(name: str, value: str, tmp_path
 def test_a_data_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     process = command("--data-dir", str(tmp_path / "file" / "data"))
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert told.count("\n") == 1
 
@@ -92,7 +97,7 @@ def test_a_data_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Pat
 def test_a_database_that_does_not_answer_is_told_in_one_sentence(tmp_path: Path) -> None:
     nobody = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
     process = command("--port", "0", "--data-dir", str(tmp_path), environment=nobody)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert told.count("\n") == 1
     assert "database" in told

@@ -13,7 +13,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from guard_core.recordings import native
 from guard_core.simulator.samples import big_session
-from tests.services.server import Running, transcript
+from tests.services.server import PATIENCE, Running, transcript
 
 HOSTILE_FRAMES = ["{", "[" * 100_000, "9" * 5_000, b"\x00\xff", '{"a": "\\ud800"}', "null", "NaN"]
 
@@ -21,7 +21,7 @@ HOSTILE_FRAMES = ["{", "[" * 100_000, "9" * 5_000, b"\x00\xff", '{"a": "\\ud800"
 @contextmanager
 def opened(server: Running, path: str, origin: str | None = None) -> Iterator[ClientConnection]:
     address = server.origin.replace("http", "ws") + path
-    with connect(address, origin=server.origin if origin is None else origin or None, open_timeout=10) as socket:
+    with connect(address, origin=server.origin if origin is None else origin or None, open_timeout=PATIENCE) as socket:
         yield socket
 
 
@@ -30,7 +30,7 @@ def talk(socket: ClientConnection, frame: str | bytes) -> str:
     try:
         socket.send(frame)
         while True:
-            assert set(json.loads(socket.recv(10))) <= {"changed", "error"}
+            assert set(json.loads(socket.recv(PATIENCE))) <= {"changed", "error"}
     except ConnectionClosed as closed:
         return str(closed.rcvd.code if closed.rcvd else closed.sent.code if closed.sent else 1006)
 
@@ -45,10 +45,12 @@ def refusal(server: Running, path: str, origin: str | None = None) -> str:
 
 
 @pytest.fixture(scope="module")
-def slow_import(server: Running) -> str:
-    """The address of an import that takes a while."""
+def slow_import(server: Running) -> Iterator[str]:
+    """The address of an import that takes a while; the worker is free again in the end."""
     answer = server.send("big.jsonl", native.write(big_session(20_000, 5)))
-    return json.loads(answer.body)["imports"][0]["url"]
+    address = json.loads(answer.body)["imports"][0]["url"]
+    yield address
+    server.post(f"{address}cancel")
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +62,9 @@ def finished(server: Running) -> str:
 
 def test_a_watcher_is_told_that_something_changed_and_nothing_else(server: Running, finished: str) -> None:
     with opened(server, f"/ws/imports/{finished}/") as socket:
-        assert json.loads(socket.recv(10)) == {"changed": True}
+        assert json.loads(socket.recv(PATIENCE)) == {"changed": True}
         with pytest.raises(ConnectionClosed):
-            socket.recv(10)
+            socket.recv(PATIENCE)
 
 
 @pytest.mark.parametrize(

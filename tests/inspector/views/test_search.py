@@ -53,6 +53,7 @@ def test_no_query_is_a_server_error(client, row, query):
 
 def test_a_session_that_is_not_indexed_yet_says_so(client, bring, recording):
     bring(recording)
+    search.forget(Session.objects.get())
     assert "Search is being prepared" in client.get("/search?q=staging").content.decode()
 
 
