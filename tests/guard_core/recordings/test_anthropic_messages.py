@@ -171,3 +171,5 @@ def test_wrong_types_anywhere_are_survived():
     check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled(TALK)])
     entry = logged(TALK[:3], DONE, 20)
     check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
+    compacted = {"role": "assistant", "content": [{"type": "compaction", "content": "One file"}, *DONE["content"]]}
+    check_hostile(FORMAT, [lines(entry, bad) for bad in spoiled(logged([*TALK[:3], compacted], compacted, 9))])

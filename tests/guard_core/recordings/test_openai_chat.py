@@ -340,6 +340,7 @@ def test_it_does_not_take_other_json():
 def test_wrong_types_anywhere_are_survived():
     entry = logged(TALK[:4], TALK[4], 140)
     check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
+    check_hostile(FORMAT, [lines({"messages": TALK[:2], "response": bad}, entry) for bad in spoiled(PIECES[4:])])
     check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled({"messages": TALK, "tools": TOOLS})])
 
 

@@ -239,6 +239,8 @@ def test_wrong_types_anywhere_are_survived():
     entry = logged([USER, CALL, OUTPUT], response("r2", 140, DONE), previous_response_id="r1")
     check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
     check_hostile(FORMAT, [lines(bad) for bad in spoiled(response("r1", 100, CALL))])
+    compacted = logged([USER, SEALED], {**response("r1", 9, SEALED), "object": "response.compaction"})
+    check_hostile(FORMAT, [lines(bad, logged([SEALED, DONE], response("r2", 9, DONE))) for bad in spoiled(compacted)])
 
 
 def test_the_facts_of_the_samples_are_equal():
