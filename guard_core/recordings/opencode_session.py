@@ -71,6 +71,7 @@ class _Reader:
     """One session, message by message."""
 
     def __init__(self, source: Source, facts: FactCounter) -> None:
+        self.source = source
         self.notes = source.notes
         self.facts = facts
         self.log = SessionBuilder(NAME, source)
@@ -237,9 +238,13 @@ class _Reader:
     def _call(self, info: JSON, finish: JSON, usage: JSON) -> ModelCall:
         cache = fields.mapping(usage, "cache")
         cached, written = fields.tokens(cache, "read"), fields.tokens(cache, "write")
-        prompt = (fields.tokens(usage, "input") or 0) + (cached or 0) + (written or 0)
+        fresh = _fresh(usage)
+        prompt = max(0, (fresh or 0) + (cached or 0) + (written or 0))
         model = fields.text(info, "modelID")
         created, source_id = _created(info), fields.text(finish, "id") or fields.text(info, "id")
+        odd = fields.odd_count(usage, "output") or fields.odd_count(cache, "read", "write")
+        if odd or (fresh is None and (odd := fields.odd_count(usage, "input"))):
+            self.source.problem(f"tokens of {source_id[:60] or 'a message'}: {odd}")
         if not prompt:
             return ModelCall(at=0, model=model, timestamp=created, source_id=source_id)
         self.facts.call(prompt)
@@ -377,6 +382,13 @@ def _trigger(marker: _Marker | None) -> str:
     if marker is None:
         return ""
     return OVERFLOW if marker.overflow else "auto" if marker.auto else "manual"
+
+
+def _fresh(usage: JSON) -> int | None:
+    """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
+    found = usage.get("input")
+    below = fields.tokens({"input": -found}, "input") if isinstance(found, int) else None
+    return -below if below else fields.tokens(usage, "input")
 
 
 def _created(info: JSON) -> float | None:

@@ -94,6 +94,19 @@ def test_one_message_may_hold_several_calls():
     assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 10), (3, 20)]
 
 
+def test_more_tokens_may_be_cached_than_counted():
+    session = session_of(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I look"), finish(-5, 105)))
+    assert session.calls[0].prompt_tokens == 100
+
+
+def test_a_count_that_is_none_is_told():
+    odd = {"type": "step-finish", "id": "prt_9", "tokens": {"input": "many", "cache": {"read": 5}}}
+    talk = export(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I look"), odd))
+    with pytest.raises(DamagedRecording, match="tokens of prt_9: input is 'many', not a count of tokens"):
+        read_as(FORMAT, talk, strict=True)
+    assert read_as(FORMAT, talk).notes.problem_count == 1
+
+
 def test_an_interrupted_step_is_a_call_without_tokens():
     pending = tool("c1", status="running", output=None)
     recording = read_as(FORMAT, export(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I lo"), pending)))
