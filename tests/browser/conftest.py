@@ -23,9 +23,7 @@ VIOLATIONS = "addEventListener('securitypolicyviolation', e => (window.violation
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """All of this folder run in one process, which has the one browser and its server."""
     item.add_marker(pytest.mark.browser)
-    item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @dataclass

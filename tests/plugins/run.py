@@ -16,7 +16,7 @@ from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, fi
 PARALLEL = "2"  # processes; the rest of a small machine is left to the servers and the browser under test
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
-TOGETHER = ("-n", PARALLEL, "--dist", "loadgroup", "--benchmark-disable", f"--ignore={SPEED_TESTS}")
+TOGETHER = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", "--benchmark-disable", f"--ignore={SPEED_TESTS}")
 REFUSED = 2
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.plugins import neighbours
 from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
+from tests.plugins.scheduling import ByFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = {"TEST_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "TEST_REDIS_URL": "redis://127.0.0.1:1/0"}
@@ -49,7 +50,7 @@ def test_every_other_folder_runs_on_both_databases():
     left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
     assert left_out - {SPEED_TESTS} == set(WITHOUT_DATABASE)
     assert not [
-        argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests", "-m"))
+        argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests/", "-m"))
     ]
 
 
@@ -84,3 +85,9 @@ def test_processes_of_one_run_have_a_redis_database_each(monkeypatch):
     monkeypatch.setenv("TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
     named = [neighbours.redis_of(worker) for worker in ("", "gw0", "gw1", "gw15")]
     assert [url.rpartition("/")[2] for url in named] == ["15", "15", "14", "0"]
+
+
+def test_tests_that_share_a_server_stay_in_one_process():
+    split = ByFolder._split_scope
+    assert len({split(None, f"tests/services/{name}") for name in ("test_a.py::test_x", "test_b.py::test_y[1]")}) == 1
+    assert split(None, "tests/inspector/test_a.py::test_x") != split(None, "tests/inspector/test_a.py::test_y")

@@ -11,9 +11,7 @@ from tests.services.server import Running, running, transcript, until
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """All of this folder run in one process, which has the one server. (Later hooks are too late: xdist has looked.)"""
     item.add_marker(pytest.mark.services)
-    item.add_marker(pytest.mark.xdist_group("services"))
 
 
 @pytest.fixture(scope="session")
