@@ -6,7 +6,6 @@ Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs; code
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 from guard_core.recordings import fields, responses_items
@@ -25,6 +24,7 @@ ENVELOPES = frozenset(
     }
 )
 BARE = frozenset({"message", "reasoning"}) | responses_items.CALLS
+_TURN_BOUNDS = frozenset({"user_message", "task_started", "task_complete", "turn_aborted"})
 WHOLE = BARE | {"function_call_output", "local_shell_call_output"}
 
 
@@ -71,12 +71,18 @@ def _is_bare(heads: list[dict[str, Any]]) -> bool:
 
 def marks_requests(source: Source) -> bool:
     """Does this version write a line of its own between the results of one request and the next (0.20 to 0.98)?"""
-    kinds = [_kind(line.obj) for line in source.head_lines()]
-    follows = (mark for before, mark in pairwise(kinds) if responses_items.is_output(before))
-    return "state" in kinds or "turn_context" in follows
+    came_back = False  # a result, and no end of a turn since
+    for line in source.head_lines():
+        kind = _kind(line.obj)
+        if kind == "state" or (kind == "turn_context" and came_back):
+            return True
+        came_back = responses_items.is_output(kind) or (came_back and kind not in _TURN_BOUNDS)
+    return False
 
 
 def _kind(obj: dict[str, Any]) -> str:
-    """The kind of the item on a line, else of the line."""
-    item = fields.mapping(obj, "payload") if fields.text(obj, "type") == "response_item" else obj
-    return fields.text(item, "type") or fields.text(item, "record_type")
+    """The kind of the item or event on a line, else of the line."""
+    kind = fields.text(obj, "type")
+    if kind in {"response_item", "event_msg"}:
+        return fields.text(fields.mapping(obj, "payload"), "type")
+    return kind or fields.text(obj, "record_type")

@@ -207,6 +207,15 @@ def test_a_turn_context_after_every_request_tells_where_a_response_ends():
     assert [step.at for step in recording.sessions[0].calls] == [1, 3]
 
 
+def test_such_a_turn_context_may_stand_behind_a_text_that_came_late():
+    context = line("turn_context", model="m")
+    late = (TURN[0], context, TURN[2], TURN[3], TURN[1], context, assistant("Done."))
+    assert [step.at for step in session_of(*late).calls] == [1, 3]
+    complete = line("event_msg", type="task_complete")
+    newer = (TURN[0], context, TURN[2], TURN[3], assistant("Done."), complete, context, user("More"))
+    assert [step.at for step in session_of(*newer).calls] == [1, 3]
+
+
 def test_a_response_that_was_cut_and_asked_for_again_is_one_call():
     context = line("turn_context", model="m")
     again = (assistant("I look"), context, *TURN[1:3], usage(900, 900), TURN[3])
