@@ -357,9 +357,10 @@ def _once(calls: list[TraceSpan]) -> list[TraceSpan]:
             by_response.setdefault(response, []).append(span)
     dropped: set[int] = set()
     for spans in by_response.values():
+        if len({(span.scope, span.name) for span in spans}) < len(spans):
+            continue  # one instrumentation saw the id more than once: a server that gives every response the same
         best = max(spans, key=lambda span: sum(len(str(value)) for value in span.attributes.values()))
-        made = (best.scope, best.name)
-        dropped.update(id(span) for span in spans if (span.scope, span.name) != made)
+        dropped.update(id(span) for span in spans if span is not best)
     return [span for span in calls if id(span) not in dropped]
 
 

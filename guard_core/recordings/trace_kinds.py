@@ -52,7 +52,10 @@ CONVERSATION_KEYS = (
     "traceloop.association.properties.session_id",
 )
 RESPONSE_ID_KEYS = ("gen_ai.response.id", "llm.response.id", "ai.response.id")
-RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"]{1,200})"')  # of OpenInference's output.value, the whole response
+# In OpenInference's output.value, the whole response: its own id, or that of a provider within what LangChain keeps.
+RESPONSE_ID = re.compile(
+    r'\s*\{\s*"id"\s*:\s*"([^"]{1,200})"|.*?"id"\s*:\s*"((?:chatcmpl-|msg_)[^"]{1,200})"', re.DOTALL
+)
 RESULT_KEYS: tuple[str, ...] = (
     "gen_ai.tool.call.result",
     "output.value",
@@ -77,7 +80,7 @@ def response_id(span: TraceSpan) -> str:
         return found
     answer = span.attributes.get("output.value")
     matched = RESPONSE_ID.match(answer) if isinstance(answer, str) else None
-    return matched[1] if matched else ""
+    return matched[1] or matched[2] if matched else ""
 
 
 def uncountable(span: TraceSpan) -> str | None:

@@ -393,6 +393,23 @@ def test_two_spans_of_one_response_are_one_call():
     assert recording.notes.skipped == {"second model span of one response": 1}
 
 
+def test_an_id_that_every_response_has_tells_nothing():
+    same = {"gen_ai.response.id": "r"}
+    spans = (chat(1, [FIRST], LOOK, more=same), chat(3, [FIRST, LOOK, FOUND], LOOK, more=same), chat(5, [FIRST], LOOK))
+    assert read_as(FORMAT, export(*spans)).facts.model_calls == 3
+
+
+def test_a_run_of_langchain_and_the_span_of_its_client_are_one_call():
+    message = {"response_metadata": {"id": "chatcmpl-1"}}
+    answers = ({"generations": [[{"message": message}]]}, {"id": "chatcmpl-1", "choices": []})
+    made = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
+    spans = [
+        span(f"s{at}", at, trace=f"t{at}", attributes={**made, "output.value": json.dumps(answer)})
+        for at, answer in enumerate(answers, start=1)
+    ]
+    assert read_as(FORMAT, export(*spans)).facts.model_calls == 1
+
+
 def test_messages_may_be_log_records_of_their_own():
     usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
     call = span("chat", 1, attributes=usage)
