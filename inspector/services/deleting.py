@@ -46,15 +46,13 @@ def deleted_together(key: str) -> QuerySet[Session] | None:
 def purge(before: datetime) -> int:
     """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
     else uses, stored bytes. How many sessions."""
-    from inspector.services.search import forget
-
     count = 0
     due = Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
     for key in list(due.values_list("pk", flat=True)):
         session = due.filter(pk=key).first()
         if session is None:
             continue
-        forget(session)
+        _forget(session)
         with transaction.atomic():
             removed, _ = due.filter(pk=key).delete()
         count += bool(removed)
@@ -63,6 +61,19 @@ def purge(before: datetime) -> int:
         drop_texts()
         Tag.objects.filter(sessions=None).delete()
     return count
+
+
+def _forget(session: Session) -> None:
+    """Take a session out of the text index. PostgreSQL keeps whose its entries are, so one statement does it; piece
+    by piece each would look through all of them."""
+    from inspector.services.search import forget
+
+    if connection.vendor != "postgresql":
+        forget(session)
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        Session.objects.filter(pk=session.pk).update(indexed=0)
+        cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
 
 
 def unfinished() -> QuerySet[Session]:
