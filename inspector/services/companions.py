@@ -16,6 +16,7 @@ from inspector.services.importing import start_import, submit
 from inspector.services.uploads import Received, add_log
 
 WAL = "-wal"
+STORED = ("ses_", "msg_", "prt_")  # how the files of OpenCode's storage folder are named
 Place = tuple[str, str]  # folder ("" for a file that was named by itself), name
 
 
@@ -58,6 +59,11 @@ def _reason(folder: str, name: str) -> str:
     parts = folder.split("/")
     if "tool-results" in parts:
         return "an output that Claude Code moved out of the transcript; the model saw what the transcript holds of it"
+    if name.startswith(STORED) and name.endswith(".json") and "storage" in parts:
+        return (
+            "a piece of OpenCode's storage folder: import the folder with `manage.py import`, or the file that "
+            "`opencode export` writes of a session"
+        )
     if "subagents" in parts and name.endswith(".meta.json"):
         return "a note on a sub-agent; its transcript is the file beside it"
     return ""

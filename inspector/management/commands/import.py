@@ -19,6 +19,7 @@ from django.db import connection
 
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
+from guard_core.recordings.opencode_storage import Storage, is_storage
 from guard_core.recordings.source import Source
 from inspector.models import Import
 from inspector.presenters.numbers import counted
@@ -38,6 +39,7 @@ class Given(NamedTuple):
     named: bool  # on the command line, not found in a folder
     wal: Path | None = None  # the write-ahead log of a database
     aside: str = ""  # why it is not read
+    storage: Storage | None = None  # that has the rest of the session, where the path only names it
 
 
 class Command(BaseCommand):
@@ -73,7 +75,7 @@ class Command(BaseCommand):
         if given.aside:
             return self._say(given, "skipped", given.aside)
         try:
-            if not given.named and not is_session(given.path):
+            if not given.named and given.storage is None and not is_session(given.path):
                 return self._say(given, "skipped", "no format that is read")
             job, is_new = self._read(given, options)
         except (GuardError, OSError) as error:
@@ -88,7 +90,10 @@ class Command(BaseCommand):
         return self._say(given, "refused", place + (job.message or job.state))
 
     def _read(self, given: Given, options: dict[str, Any]) -> tuple[Import, bool]:
-        received = take(given.path)
+        if given.storage is not None:
+            received = receive([given.storage.export(given.path)], given.path.name)
+        else:
+            received = take(given.path)
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
         job = add(received, strict=not options["lenient"], window=options["window"])
@@ -154,6 +159,11 @@ def files(paths: list[Path]) -> Iterator[Given]:
             continue
         for folder, folders, names in os.walk(path):
             folders.sort()
+            if is_storage(Path(folder)):
+                storage = Storage(Path(folder))
+                yield from (Given(session, False, storage=storage) for session in storage.sessions)
+                folders.clear()
+                continue
             inside = [Path(folder, name) for name in sorted(names)]
             found = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
             place = str(Path(path.name, Path(folder).relative_to(path)).as_posix())

@@ -65,3 +65,15 @@ def test_a_place_without_files_is_told_apart(folders, tmp_path):
     (tmp_path / "empty").mkdir()
     assert run(tmp_path / "empty")[1] == 2
     assert run(tmp_path / "absent.jsonl")[1] == 1
+
+
+def test_sessions_of_opencodes_storage_folder_are_put_together(folders, tmp_path):
+    storage = tmp_path / "opencode" / "storage"
+    for kept in ("session/p/ses_1", "message/ses_1/msg_1", "part/msg_1/prt_1"):
+        (storage / kept).parent.mkdir(parents=True)
+    (storage / "session/p/ses_1.json").write_text('{"id":"ses_1","title":"kept in pieces","time":{"created":1}}')
+    (storage / "message/ses_1/msg_1.json").write_text('{"id":"msg_1","sessionID":"ses_1","role":"user","time":{}}')
+    (storage / "part/msg_1/prt_1.json").write_text('{"id":"prt_1","messageID":"msg_1","type":"text","text":"hello"}')
+    text, code = run(tmp_path)
+    assert (code, "1 imported" in text) == (0, True), text
+    assert Session.objects.get().title == "kept in pieces"

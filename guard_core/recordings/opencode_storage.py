@@ -1,0 +1,68 @@
+"""OpenCode's folder storage, used until 1.1: every session, message and part a file of its own. Each session is put
+together again as `opencode export` writes it, which is a recording.
+
+    storage/session/<project>/<session>.json, message/<session>/<message>.json, part/<message>/<part>.json
+    storage/session/info/<session>.json, message/<session>/…, part/<session>/<message>/…       (until 0.6)
+
+Source: https://github.com/sst/opencode, packages/opencode/src/storage/storage.ts; seen in 0.5.29 and 1.0.152.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+
+NAME = "storage"
+
+
+def is_storage(folder: Path) -> bool:
+    """Is this the folder in which OpenCode kept its sessions?"""
+    return folder.name == NAME and any(_named(folder / "session", "ses_"))
+
+
+class Storage:
+    """The sessions of a storage folder: the file that names each, and all of it as an export."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sessions = list(_named(folder / "session", "ses_"))
+        self._messages = {path.name: path for path in _folders(folder, "message", "ses_")}
+        self._parts = {path.name: path for path in _folders(folder, "part", "msg_")}
+
+    def export(self, session: Path) -> bytes:
+        """The session that one of `sessions` names. Raises DamagedRecording with the file that is no JSON value."""
+        told = _files(self._messages.get(session.stem), "msg_")
+        pieces = [b'{"info":%b,"parts":[%b]}' % (_read(path), _joined(self._parts.get(path.stem))) for path in told]
+        return b'{"info":%b,"messages":[%b]}' % (_read(session), b",".join(pieces))
+
+
+def _joined(folder: Path | None) -> bytes:
+    return b",".join(map(_read, _files(folder, "prt_")))
+
+
+def _read(path: Path) -> bytes:
+    """The JSON value of a file, as it stands; only that it is one is checked, the reading checks the rest."""
+    try:
+        return bytes(msgspec.json.decode(path.read_bytes(), type=msgspec.Raw)).strip()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedRecording(f"the file {path.parent.name}/{path.name} holds no JSON value") from error
+
+
+def _files(folder: Path | None, prefix: str) -> list[Path]:
+    """Files with ids, in the order of the ids, which is that of their making."""
+    return sorted(folder.glob(f"{prefix}*.json")) if folder is not None else []
+
+
+def _named(folder: Path, prefix: str) -> Iterator[Path]:
+    yield from sorted(folder.glob(f"*/{prefix}*.json"))
+
+
+def _folders(folder: Path, kind: str, prefix: str) -> Iterator[Path]:
+    """The folders that hold the messages of a session, or the parts of a message, in either layout."""
+    for base in (folder / kind, folder / "session" / kind):
+        for path in (*base.glob(f"{prefix}*"), *base.glob(f"ses_*/{prefix}*")):
+            if path.is_dir():
+                yield path
