@@ -87,7 +87,7 @@ class Event(models.Model):
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="log")
     seq = models.IntegerField()
-    # No constraint in the database: with one, each text that is deleted is a scan of all events, since they have no index
+    # No constraint in the database: with one, each text that is deleted is a scan of all events, which have no index
     # on it. Texts are stored before their events, and `deleting.drop_texts` takes only those that no event names.
     payload = models.ForeignKey(Payload, models.PROTECT, related_name="+", db_index=False, db_constraint=False)
 
