@@ -131,7 +131,8 @@ class _Reader:
         parts = parts_of(message.get("content"))
         _count_parts(parts, self.counter)
         self.moved += sum(map(is_moved, parts))
-        self.started.update({fields.text(fields.mapping(obj, "toolUseResult"), "agentId")} - {""})
+        if started := fields.text(fields.mapping(obj, "toolUseResult"), "agentId"):
+            self.started.add(started)
         self._keep(
             line,
             parts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from sys import intern
 from typing import Any
 
@@ -97,6 +98,7 @@ def is_summary(message: Message) -> bool:
     return message.summary or (message.worded and not message.marked)
 
 
+@lru_cache(maxsize=64)  # each line names the version
 def writes_marks(version: str) -> bool:
     """Does this version of Claude Code mark the summaries it writes? Not known: no."""
     numbers = version.split("-")[0].split(".")[:3]

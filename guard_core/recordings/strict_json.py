@@ -166,7 +166,7 @@ def _may_repeat_keys(raw: bytes, keys: int) -> bool:
     """Cheap and never wrong in saying no: are there more key separators in the text than keys in the value?"""
     if b"\t" in raw or b"\n" in raw or b"\r" in raw:
         return True
-    if b'" ' in raw and _SPACED_KEY.search(raw):
+    if b" :" in raw and _SPACED_KEY.search(raw):
         return True
     separators = raw.count(b'":')
     if b'\\":' in raw:
