@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
 from django_tasks import task
 
 from inspector.services import deleting, estimating, gallery, importing, search
@@ -35,4 +34,4 @@ def count_tokens(name: str) -> None:
 @task()
 def purge_deleted(session_id: str) -> None:
     """Runs when the time for an undo is over; it is named after one of the sessions, and takes all that are due."""
-    deleting.purge(timezone.now() - deleting.UNDO_FOR)
+    deleting.purge_slice()

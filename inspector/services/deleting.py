@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -12,6 +15,9 @@ from inspector.models import Event, Import, Payload, Session, Tag, TextCount
 from inspector.services.uploads import drop_unused
 
 UNDO_FOR = timedelta(days=1)
+SLICE_SECONDS = 1.0  # then other jobs go first
+PRIORITY = -50  # below every import
+NOBODY = str(UUID(int=0))  # where no session gives the job its name
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,16 +49,18 @@ def deleted_together(key: str) -> QuerySet[Session] | None:
     return Session.objects.filter(deleted=_EPOCH + timedelta(microseconds=int(key)))
 
 
-def purge(before: datetime) -> int:
+def purge(before: datetime, *, until: float = math.inf) -> int:
     """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
-    else uses, stored bytes. How many sessions."""
+    else uses, stored bytes. How many sessions. `until`: a moment of the monotonic clock after which it stops."""
     count = 0
-    due = Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
+    due = _due(before)
     for key in list(due.values_list("pk", flat=True)):
         session = due.filter(pk=key).first()
         if session is None:
             continue
-        _forget(session)
+        _forget(session, until)
+        if session.indexed:
+            break
         with transaction.atomic():
             removed, _ = due.filter(pk=key).delete()
         count += bool(removed)
@@ -63,16 +71,30 @@ def purge(before: datetime) -> int:
     return count
 
 
-def _forget(session: Session) -> None:
+def purge_slice() -> None:
+    """Purge what is due for about a second, then go on behind whatever waits: a long session takes some of them."""
+    before = timezone.now() - UNDO_FOR
+    if not purge(before, until=time.monotonic() + SLICE_SECONDS):
+        drop_texts()
+    if _due(before).exists():
+        purge_soon()
+
+
+def _due(before: datetime) -> QuerySet[Session]:
+    return Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
+
+
+def _forget(session: Session, until: float) -> None:
     """Take a session out of the text index. PostgreSQL keeps whose its entries are, so one statement does it; piece
     by piece each would look through all of them."""
     from inspector.services.search import forget
 
     if connection.vendor != "postgresql":
-        forget(session)
+        forget(session, until=until)
         return
     with transaction.atomic(), connection.cursor() as cursor:
         Session.objects.filter(pk=session.pk).update(indexed=0)
+        session.indexed = 0
         cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
 
 
@@ -89,16 +111,21 @@ def purge_unfinished() -> None:
 
 
 def ensure_purged() -> None:
-    """Put a purge into the queue where something unfinished is left and none waits."""
+    """Put a purge into the queue where something unfinished is left and none is at work."""
     from django_tasks_db.models import DBTaskResult
 
     from inspector.tasks import purge_deleted
 
-    if (left := unfinished().first()) is None:
-        return
     purges = DBTaskResult.objects.filter(task_path=purge_deleted.module_path)
-    if not (purges.ready().exists() or purges.running().exists()):
-        purge_deleted.enqueue(str(left.pk))
+    if unfinished().exists() and not (purges.ready().exists() or purges.running().exists()):
+        purge_soon()
+
+
+def purge_soon() -> None:
+    """Put a purge into the queue, behind imports."""
+    from inspector.tasks import purge_deleted
+
+    purge_deleted.using(priority=PRIORITY).enqueue(NOBODY)
 
 
 def drop_texts() -> None:

@@ -38,6 +38,7 @@ MAX_ATTEMPTS = 3
 LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 MAX_SESSIONS = 2_000  # sessions stored from one file
+PURGED_AT_ONCE = 2_000  # events; a fraction of a second
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 
@@ -180,10 +181,17 @@ def run_import(job_id: str) -> None:
             Import.State.FAILED, message="The reader of this file stopped with a mistake of ours; the log tells it."
         )
     hints.send(job.pk)
-    if watch.counted and not watch.closed:
+    _clean_up(watch)
+
+
+def _clean_up(watch: Watch) -> None:
+    """Take away what was stored on the way: at once where it is little, else behind the imports that wait."""
+    if watch.closed or not watch.counted:
+        deleting.ensure_purged()
+    elif watch.counted <= PURGED_AT_ONCE:
         deleting.purge_unfinished()
     else:
-        deleting.ensure_purged()
+        deleting.purge_soon()
 
 
 class Watch:

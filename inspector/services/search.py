@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -112,8 +113,12 @@ def index_some(session: Session) -> bool:
     return True
 
 
-def forget(session: Session, start: int = 0) -> None:
-    """Take a session, or its events from `start` on, out of the index. To be called before its rows are deleted."""
+def forget(session: Session, start: int = 0, *, until: float = math.inf) -> None:
+    """Take a session, or its events from `start` on, out of the index. To be called before its rows are deleted.
+
+    `until`: a moment of the monotonic clock after which it stops, having taken some, with `session.indexed` left above
+    `start`.
+    """
     while session.indexed > start:
         stop = session.indexed
         first = max(start, stop - FORGET_EVENTS)
@@ -122,6 +127,8 @@ def forget(session: Session, start: int = 0) -> None:
             if mine.update(indexed=first):
                 text_index().remove(session, [Entry(*row) for row in _rows(session, first, stop)])
         session.refresh_from_db(fields=["indexed"])
+        if time.monotonic() >= until:
+            return
 
 
 def sweep() -> None:

@@ -6,6 +6,7 @@ from io import BytesIO
 
 import pytest
 from django.db import connection
+from django_tasks_db.models import DBTaskResult
 
 from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
@@ -15,6 +16,7 @@ from inspector.models import Import, Payload, Recording, Session
 from inspector.query_words import parse
 from inspector.services import deleting, importing, search
 from inspector.services.importing import cancel_import
+from inspector.tasks import purge_deleted
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +74,33 @@ def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypa
 
     monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
     assert bring(transcript).state == "cancelled"
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+    assert indexed_entries() == 0
+
+
+def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript, monkeypatch):
+    monkeypatch.setattr(texts, "BATCH", 50)
+    monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
+    monkeypatch.setattr(importing, "PURGED_AT_ONCE", 10)
+    stored = importing.Watch.stored
+
+    def cancelled_on_the_way(watch, count):
+        stored(watch, count)
+        cancel_import(watch.job)
+
+    monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
+    assert bring(transcript).state == "cancelled"
+    assert indexed_entries() > 0
+    purges = DBTaskResult.objects.filter(task_path=purge_deleted.module_path)
+    assert purges.get().priority < 0
+    monkeypatch.setattr(deleting, "SLICE_SECONDS", 0.001)
+    slices = 0
+    while Session.objects.exists():
+        slices += 1
+        purges.update(status="SUCCESSFUL")
+        deleting.purge_slice()
+    assert slices >= 1
+    assert not purges.ready().exists()  # the last slice asks for no other
     assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
     assert indexed_entries() == 0
 
