@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
-from django.db import connection
+from django.db import connection, transaction
 
 from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from inspector.models import Event, Session
@@ -46,6 +46,8 @@ class TextIndex(Protocol):
 
     def remove(self, session: Session, entries: Iterable[Entry]) -> None: ...
 
+    def drop(self, session: Session) -> bool: ...
+
     def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]: ...
 
     def count(self, query: Query, session: Session) -> int: ...
@@ -73,6 +75,10 @@ class SqliteIndex:
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text (inspector_text, rowid, words) VALUES ('delete', %s, %s)"
             cursor.executemany(statement, entries)
+
+    def drop(self, session: Session) -> bool:
+        """Not at once: the index does not know whose its entries are, and forgets a text only when it is told it."""
+        return False
 
     def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:
         first, last = self._range(session, start)
@@ -140,6 +146,13 @@ class PostgresIndex:
         with connection.cursor() as cursor:
             numbers = [entry.event_id for entry in entries]
             cursor.execute("DELETE FROM inspector_text WHERE event_id = ANY(%s)", [numbers])
+
+    def drop(self, session: Session) -> bool:
+        """All entries of a session in one statement; piece by piece, each would look through all of them."""
+        with transaction.atomic(), connection.cursor() as cursor:
+            Session.objects.filter(pk=session.pk).update(indexed=0)
+            cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
+        return True
 
     def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:
         return _places(

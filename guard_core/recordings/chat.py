@@ -124,9 +124,3 @@ def split_system(events: Iterable[Event]) -> tuple[tuple[Part, ...] | None, list
         head += 1
     system = tuple(part for event in rest[:head] for part in event.parts)
     return (system if head else None), rest[head:]
-
-
-def result_chars(event: Event) -> int:
-    """Code points of the largest text result in an event."""
-    results = (part.content for part in event.parts if isinstance(part, ToolResultPart))
-    return max((len(content) for content in results if isinstance(content, str)), default=0)

@@ -31,7 +31,6 @@ _ESCAPE = re.compile(
     re.DOTALL,
 )
 _NOT_FINITE = re.compile(_STRING + rb"|(-?\bInfinity\b|\bNaN\b)", re.DOTALL)
-_NEGATIVE_ZERO = re.compile(rb"-0(?<=[\s:,\[]-0)")  # or what may be one; it is looked for by its two bytes
 _COLON = re.compile(rb"\s*:")
 _SPACED_KEY = re.compile(rb'"[ ]+:')
 
@@ -78,12 +77,6 @@ def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = 
                 raise problem
             mended.append(Mended(problem.reason, problem.offset or 0))
     return Decoded(_without_negative_zero(value) if negative_zero else value, mended, more)
-
-
-def decode_again(raw: bytes) -> Any:
-    """The value of bytes that `decode` took before, without checking them again. Raises msgspec.DecodeError."""
-    value = _DECODER.decode(_mend_escapes(raw)[0])
-    return _without_negative_zero(value) if _NEGATIVE_ZERO.search(raw) else value
 
 
 def _mend_escapes(raw: bytes) -> tuple[bytes, list[Mended], int]:

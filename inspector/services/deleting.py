@@ -52,13 +52,15 @@ def deleted_together(key: str) -> QuerySet[Session] | None:
 def purge(before: datetime, *, until: float = math.inf) -> int:
     """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
     else uses, stored bytes. How many sessions. `until`: a moment of the monotonic clock after which it stops."""
+    from inspector.services.search import forget
+
     count = 0
     due = _due(before)
     for key in list(due.values_list("pk", flat=True)):
         session = due.filter(pk=key).first()
         if session is None:
             continue
-        _forget(session, until)
+        forget(session, until=until)
         if session.indexed:
             break
         with transaction.atomic():
@@ -82,20 +84,6 @@ def purge_slice() -> None:
 
 def _due(before: datetime) -> QuerySet[Session]:
     return Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
-
-
-def _forget(session: Session, until: float) -> None:
-    """Take a session out of the text index. PostgreSQL keeps whose its entries are, so one statement does it; piece
-    by piece each would look through all of them."""
-    from inspector.services.search import forget
-
-    if connection.vendor != "postgresql":
-        forget(session, until=until)
-        return
-    with transaction.atomic(), connection.cursor() as cursor:
-        Session.objects.filter(pk=session.pk).update(indexed=0)
-        session.indexed = 0
-        cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
 
 
 def unfinished() -> QuerySet[Session]:

@@ -1,4 +1,4 @@
-"""Text search: filling the index in slices after a session is visible, and looking things up in it."""
+"""Text search: looking things up in the index, and filling it in slices with what a session has grown by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -119,6 +119,8 @@ def forget(session: Session, start: int = 0, *, until: float = math.inf) -> None
     `until`: a moment of the monotonic clock after which it stops, having taken some, with `session.indexed` left above
     `start`.
     """
+    if start == 0 and text_index().drop(session):
+        session.refresh_from_db(fields=["indexed"])
     while session.indexed > start:
         stop = session.indexed
         first = max(start, stop - FORGET_EVENTS)
@@ -129,16 +131,6 @@ def forget(session: Session, start: int = 0, *, until: float = math.inf) -> None
         session.refresh_from_db(fields=["indexed"])
         if time.monotonic() >= until:
             return
-
-
-def sweep() -> None:
-    """Drop entries whose events are gone (PostgreSQL; on SQLite such entries are passed over)."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            events = connection.ops.quote_name(Event._meta.db_table)
-            cursor.execute(
-                f"DELETE FROM inspector_text t WHERE NOT EXISTS (SELECT 1 FROM {events} e WHERE e.id = t.event_id)"
-            )
 
 
 def hits(query: Query, session: Session, start: int, limit: int) -> list[Place]:
