@@ -265,6 +265,19 @@ class EventCounter:
         columns["flags"] |= np.where(self._inside_pairs(), IN_PAIR, 0)
         return columns
 
+    def to_bytes(self) -> bytes:
+        """What is counted, for another process to take its columns; it does not go on there."""
+        return encode((self.count, self._values.tobytes(), self._pairs.tobytes()))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> EventCounter:
+        """The same counts again; GuardError for bytes of something else."""
+        counter = cls()
+        counter.count, values, pairs = decode(data, tuple[int, bytes, bytes], "counts")
+        counter._values.frombytes(values)
+        counter._pairs.frombytes(pairs)
+        return counter
+
     def _inside_pairs(self) -> NDArray[np.bool_]:
         """For every event: is there a tool call before it whose result stands at it or after it.
 
@@ -279,74 +292,71 @@ class EventCounter:
 
 def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:
     for key in (("id", result.call_id), ("name", result.name)):
-        if open_calls.get(key):
-            return open_calls[key].pop(0)
+        if waiting := open_calls.get(key):
+            start = waiting.pop(0)
+            if not waiting:
+                del open_calls[key]
+            return start
     return None
 
 
 def event_columns(event: Event) -> dict[str, int]:
-    """The cost of one event in every column of EVENT_COLUMNS, in their order."""
+    """The cost of one event in every column of EVENT_COLUMNS, in their order; in one pass, since all are counted."""
     text_tokens, inline_tokens, metadata_tokens = event_costs(event)
-    texts = [part_text(part) for part in event.parts]
-    sizes = [utf8_bytes(text) for text in texts]
-    parts = tuple(zip(event.parts, sizes, strict=True))
-    flags = _ROLE_FLAG[event.role] | _part_flags(event) | (STARTS_TURN if event.starts_turn() else 0)
+    flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
+    chars = total = media = reasoning = call = result = opaque = 0
+    request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
+    said = len(event.role.value) + 2
+    for index, part in enumerate(event.parts):
+        text = part_text(part)
+        size = utf8_bytes(text)
+        chars += len(text)
+        total += size
+        if isinstance(part, TextPart | ReasoningPart):
+            if text:
+                request = request or size
+                fallback += said + min(size, 200) + (3 if size > 200 else 0) + 1
+                transcript += said + size + 1
+            if isinstance(part, ReasoningPart):
+                reasoning += size
+                opaque += part.opaque_bytes
+                flags |= HAS_REASONING
+            else:
+                flags |= HAS_TEXT if text else 0
+                if index == 0 and text.startswith("[Previous conversation summary]"):
+                    flags |= STARTS_WITH_MARKER
+        elif isinstance(part, ToolCallPart):
+            call += size
+            transcript += said + len("[called tool: ]") + utf8_bytes(part.name) + 1
+            flags |= HAS_CALL
+        elif isinstance(part, ToolResultPart):
+            result += size
+            transcript += said + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
+            flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
+        elif isinstance(part, MediaPart):
+            media += part.size
+            flags |= HAS_MEDIA
     return {
         "text_tokens": text_tokens,
         "inline_tokens": inline_tokens,
         "metadata_tokens": metadata_tokens,
-        "chars": sum(len(text) for text in texts),
-        "bytes": sum(sizes),
-        "media_bytes": sum(part.size for part in event.parts if isinstance(part, MediaPart)),
-        "reasoning_bytes": sum(size for part, size in parts if isinstance(part, ReasoningPart)),
-        "call_bytes": sum(size for part, size in parts if isinstance(part, ToolCallPart)),
-        "result_bytes": sum(size for part, size in parts if isinstance(part, ToolResultPart)),
-        "opaque_bytes": sum(part.opaque_bytes for part in event.parts if isinstance(part, ReasoningPart)),
+        "chars": chars,
+        "bytes": total,
+        "media_bytes": media,
+        "reasoning_bytes": reasoning,
+        "call_bytes": call,
+        "result_bytes": result,
+        "opaque_bytes": opaque,
         "flags": flags,
-        **_summary_columns(event),
+        "request_bytes": request,
+        "fallback_bytes": fallback,
+        "transcript_bytes": transcript,
     }
 
 
 def synthetic_columns(size: int) -> dict[str, int]:
     """The cost of a synthetic message of one text part of `size` UTF-8 bytes; characters are taken as bytes."""
     return {"text_tokens": size // 4, "chars": size, "bytes": size}
-
-
-def _part_flags(event: Event) -> int:
-    flags = 0
-    for index, part in enumerate(event.parts):
-        match part:
-            case TextPart():
-                flags |= HAS_TEXT if part.text else 0
-                if index == 0 and part.text.startswith("[Previous conversation summary]"):
-                    flags |= STARTS_WITH_MARKER
-            case ReasoningPart():
-                flags |= HAS_REASONING
-            case ToolCallPart():
-                flags |= HAS_CALL
-            case ToolResultPart():
-                flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
-            case MediaPart():
-                flags |= HAS_MEDIA
-    return flags
-
-
-def _summary_columns(event: Event) -> dict[str, int]:
-    """What the summariser's prompt and the mechanical summary take from an event."""
-    request = fallback = transcript = 0
-    role = len(event.role.value)
-    for part in event.parts:
-        match part:
-            case TextPart() | ReasoningPart() if part.text:
-                size = utf8_bytes(part.text)
-                request = request or size
-                fallback += role + 2 + min(size, 200) + (3 if size > 200 else 0) + 1
-                transcript += role + 2 + size + 1
-            case ToolCallPart():
-                transcript += role + 2 + len("[called tool: ]") + utf8_bytes(part.name) + 1
-            case ToolResultPart():
-                transcript += role + 2 + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
-    return {"request_bytes": request, "fallback_bytes": fallback, "transcript_bytes": transcript}
 
 
 def _base(compaction: RecordedCompaction) -> Base:

@@ -24,9 +24,10 @@ from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
+from inspector.contents import Content, packed
 from inspector.kept import Kept
 from inspector.models import Event, Recording, Session, SessionData
-from inspector.texts import ZSTD_LEVEL, Content, Marks, StoredTexts, insert_events, packed, store_texts
+from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them

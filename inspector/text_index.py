@@ -15,7 +15,6 @@ from uuid import UUID
 import msgspec
 from django.db import connection, transaction
 
-from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from inspector.models import Event, Session
 from inspector.query_words import Query, fold
 
@@ -190,43 +189,6 @@ class PostgresIndex:
     def _match(self, query: Query) -> str:
         terms = ("<->".join(f"'{token}'" for token in term.tokens) + (":*" * term.prefix) for term in query.terms)
         return " & ".join(f"({term})" for term in terms)
-
-
-def text_of(parts: tuple[Part, ...]) -> str:
-    """What is searched of a message: all of it that is text, tool calls and results too."""
-    return "\n".join(piece for part in parts for piece in _pieces(part))
-
-
-def _pieces(part: Part) -> Iterator[str]:
-    match part:
-        case TextPart() | ReasoningPart():
-            yield part.text
-        case ToolCallPart():
-            yield part.name
-            yield from leaves(part.arguments)
-        case ToolResultPart():
-            yield part.name
-            yield from leaves(part.content)
-        case MediaPart():
-            yield part.uri[:2_000]
-        case OtherPart():
-            yield from leaves(part.value)
-
-
-def leaves(value: Any) -> Iterator[str]:
-    """The keys and values of a JSON value, in order. Not its JSON text, where a line break is a letter n."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            for key, inner in reversed(item.items()):
-                waiting += [inner, key]
-        elif isinstance(item, list | tuple):
-            waiting += reversed(item)
-        elif item is not None:
-            yield str(item)
 
 
 def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:

@@ -4,54 +4,35 @@ A session that is stored for the first time has a row from the beginning, which 
 and the words of the text search come in short transactions, each of them whole, and `convert.store_session` puts the
 session on the list in the end. What is left of an import that ended otherwise is a row like that of a deleted session,
 and `deleting.purge_unfinished` takes it away.
-
-Three things run beside one another, since the interpreter's lock is free in two of them: counting and packing on one
-thread, compressing on a second, the statements of the database here.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from array import array
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
 import zstandard
 from django.db import connection, transaction
-from django.db.models import Min, Model
+from django.db.models import Max, Min, Model
 from django.utils import timezone
 
 from guard_core.events import Event as CoreEvent
-from guard_core.events import Part, Role
-from guard_core.packing import encode
+from inspector.contents import packed
 from inspector.models import Event, Payload, Recording, Session
-from inspector.text_index import Entry, text_index, text_of
+from inspector.reading.messages import Batch
+from inspector.text_index import Entry, text_index
 
-BATCH_BYTES = 2_000_000  # of texts a transaction: a few of them are in memory at once
-BATCH = 2_000  # events a transaction: each one is a segment of the text index
-AHEAD = 1  # batches made before they are needed, on each of two threads
+AHEAD = 1  # batches that are compressed, on a thread, while one is stored
 ROWS = 500  # of a statement; PostgreSQL takes 65,535 values in one, SQLite 32,766 (999 before 3.32)
 ZSTD_LEVEL = 3  # measured on transcripts: 0.34 of the size at 200 MB/s
 FEW = 20  # rows that are not worth filling up
-T = TypeVar("T")
-_END: Any = object()
-
-
-class Content(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is stored once however often it is said: an event without its place and time."""
-
-    role: Role
-    parts: tuple[Part, ...]
-    author: str = ""
-    meta: bool = False
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -66,14 +47,14 @@ class StoredTexts(Sequence[CoreEvent]):
     """The events of a session whose texts are in the database already: what is left to store of them.
 
     It stands in the place of a session's events; only convert looks inside, and nobody can read an event from it.
-    `row` is the row that has them; None where the session that they extend is to take them over.
+    `row` is the row that has them; None where they are to be put into one, by their `keys`.
     """
 
-    def __init__(self, keys: list[bytes], marks: Marks, row: Session | None) -> None:
-        self.keys, self.marks, self.row = keys, marks, row
+    def __init__(self, count: int, keys: list[bytes], marks: Marks, row: Session | None) -> None:
+        self._count, self.keys, self.marks, self.row = count, keys, marks, row
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return self._count
 
     def __getitem__(self, index: Any) -> Any:
         raise TypeError("the texts of this session are stored; load them from its row")
@@ -88,33 +69,77 @@ def begin(recording: Recording) -> Session:
         )
 
 
-def store_texts(
-    events: Iterable[CoreEvent],
-    each: Callable[[CoreEvent], object] = lambda event: None,
-    *,
-    row: Session | None = None,
-    stored: Callable[[int], object] = lambda count: None,
-) -> StoredTexts:
-    """Store the texts of events, and with a `row` the events and their words too, in many short transactions.
+class Writer:
+    """Stores the texts of one session, batch by batch in short transactions; one is compressed while another is stored.
 
-    `each` sees every event, on another thread; `stored` is told after each transaction how many events came with it.
+    With a `recording` a row is begun for the session, and its events and their words are stored, too; else the texts
+    alone. `stored` is told after each transaction how many events came with it.
     """
-    marks = _MarkList()
-    keys: list[bytes] = []
-    with (
-        closing(_ahead(_batches(events, each, marks, searched=row is not None))) as made,
-        closing(_ahead(map(_compressed, made))) as batches,
-    ):
-        for batch in batches:
-            _store(batch, row, len(keys))
-            keys += batch.keys
-            stored(len(batch.keys))
-    return StoredTexts(keys, marks.packed(), row)
+
+    def __init__(self, recording: Recording | None, pool: Executor, stored: Callable[[int], object]) -> None:
+        self.row: Session | None = None  # begun with the first batch
+        self._recording, self._pool, self._stored = recording, pool, stored
+        self._waiting: deque[Future[_Batch]] = deque()
+        self._count = 0
+        self._keys: list[bytes] = []  # where the events are not stored
+        self._lines, self._moments = bytearray(), bytearray()
+        self._source_ids: list[str] = []
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch; it is stored when the next one comes."""
+        self._lines += batch.lines
+        self._moments += batch.timestamps
+        self._source_ids += batch.source_ids
+        self._waiting.append(self._pool.submit(_compressed, batch))
+        while len(self._waiting) > AHEAD:
+            self._store(self._waiting.popleft().result())
+
+    def settle(self) -> int:
+        """Store what waits; how many events are stored."""
+        while self._waiting:
+            self._store(self._waiting.popleft().result())
+        return self._count
+
+    def cut(self, count: int) -> None:
+        """Go on behind the first `count` events: those behind them are gone from the database."""
+        self._count = count
+        del self._keys[count:], self._lines[8 * count :], self._moments[8 * count :], self._source_ids[count:]
+
+    def texts(self) -> StoredTexts:
+        """What is stored, in the place of the session's events."""
+        self.settle()
+        marks = Marks(bytes(self._lines), bytes(self._moments), tuple(self._source_ids))
+        return StoredTexts(self._count, self._keys, marks, self.row)
+
+    def _store(self, batch: _Batch) -> None:
+        """Texts that another session brought already are left as they are."""
+        if self._recording is not None and self.row is None:
+            self.row = begin(self._recording)
+        with transaction.atomic():
+            _insert(Payload, ("sha256", "body"), batch.texts.items())
+            if self.row is not None:
+                self._number(self.row, batch)
+        self._count += len(batch.keys)
+        if self.row is None:
+            self._keys += batch.keys
+        self._stored(len(batch.keys))
+
+    def _number(self, row: Session, batch: _Batch) -> None:
+        start, stop = self._count, self._count + len(batch.keys)
+        insert_events(row, batch.keys, start)
+        text_index().add(row, list(map(Entry, _numbers(row, start, stop), batch.words)))
+        Session.objects.filter(pk=row.pk).update(events=stop, indexed=stop)
 
 
-def packed(event: CoreEvent) -> bytes:
-    """The bytes that are stored of an event's message, and whose SHA-256 is its key."""
-    return encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
+def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
+    """Store the texts of events, without a row."""
+    lines = np.array([-1 if event.line is None else event.line for event in events], dtype="<i8")
+    moments = np.array([np.nan if event.timestamp is None else event.timestamp for event in events], dtype="<f8")
+    ids = [event.source_id for event in events]
+    with ThreadPoolExecutor(1) as pool:
+        writer = Writer(None, pool, lambda count: None)
+        writer.add(Batch(list(map(packed, events)), [], lines.tobytes(), moments.tobytes(), ids))
+        return writer.texts()
 
 
 def insert_events(row: Session, keys: Sequence[bytes], start: int = 0) -> None:
@@ -125,75 +150,31 @@ def insert_events(row: Session, keys: Sequence[bytes], start: int = 0) -> None:
 
 @dataclass
 class _Batch:
-    keys: list[bytes] = field(default_factory=list)  # of the events, in order
-    texts: dict[bytes, bytes] = field(default_factory=dict)  # those that no batch before had
-    words: list[str] = field(default_factory=list)  # of the events, where they are indexed
-    size: int = 0  # bytes of `texts`
+    keys: list[bytes]  # of the events, in order
+    texts: dict[bytes, bytes]  # compressed
+    words: list[str]
 
 
-class _MarkList:
-    """Places and times of events, one by one."""
-
-    def __init__(self) -> None:
-        self.lines, self.moments = array("q"), array("d")
-        self.source_ids: list[str] = []
-
-    def add(self, event: CoreEvent) -> None:
-        self.lines.append(-1 if event.line is None else event.line)
-        self.moments.append(math.nan if event.timestamp is None else event.timestamp)
-        self.source_ids.append(event.source_id)
-
-    def packed(self) -> Marks:
-        lines, moments = np.array(self.lines, dtype="<i8"), np.array(self.moments, dtype="<f8")
-        return Marks(lines.tobytes(), moments.tobytes(), tuple(self.source_ids))
-
-
-def _batches(
-    events: Iterable[CoreEvent], each: Callable[[CoreEvent], object], marks: _MarkList, *, searched: bool
-) -> Iterator[_Batch]:
-    known: dict[bytes, bytes] = {}
-    batch = _Batch()
-    for event in events:
-        each(event)
-        marks.add(event)
-        text = packed(event)
-        digest = hashlib.sha256(text).digest()
-        key = known.setdefault(digest, digest)
-        batch.keys.append(key)
-        if key is digest:
-            batch.texts[key] = text
-            batch.size += len(text)
-        if searched:
-            batch.words.append(text_of(event.parts))
-        if len(batch.keys) >= BATCH or batch.size >= BATCH_BYTES:
-            yield batch
-            batch = _Batch()
-    if batch.keys:
-        yield batch
-
-
-def _compressed(batch: _Batch) -> _Batch:
+def _compressed(batch: Batch) -> _Batch:
+    keys = [hashlib.sha256(text).digest() for text in batch.texts]
+    distinct = dict(zip(keys, batch.texts, strict=True))
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    texts = list(batch.texts.values())
+    texts = list(distinct.values())
     if len(texts) == 1:
         bodies = [compressor.compress(texts[0])]
     else:
         bodies = [segment.tobytes() for segment in compressor.multi_compress_to_buffer(texts)] if texts else []
-    batch.texts = dict(zip(batch.texts, bodies, strict=True))
-    return batch
+    return _Batch(keys, dict(zip(distinct, bodies, strict=True)), batch.words)
 
 
-def _store(batch: _Batch, row: Session | None, start: int) -> None:
-    """Texts that another session brought already are left as they are."""
-    with transaction.atomic():
-        _insert(Payload, ("sha256", "body"), batch.texts.items())
-        if row is None:
-            return
-        insert_events(row, batch.keys, start)
-        numbers = Event.objects.filter(session=row, seq__gte=start).order_by("seq").values_list("pk", flat=True)
-        text_index().add(row, list(map(Entry, numbers, batch.words)))
-        stop = start + len(batch.keys)
-        Session.objects.filter(pk=row.pk).update(events=stop, indexed=stop)
+def _numbers(row: Session, start: int, stop: int) -> Iterable[int]:
+    """The row numbers of events. Without gaps, as on SQLite, the ends tell all: fetched one by one, each would wait for
+    the threads that have the interpreter's lock."""
+    rows = Event.objects.filter(session=row, seq__gte=start, seq__lt=stop)
+    ends = rows.aggregate(first=Min("pk"), last=Max("pk"))
+    if ends["last"] - ends["first"] == stop - start - 1:
+        return range(ends["first"], ends["last"] + 1)
+    return rows.order_by("seq").values_list("pk", flat=True)
 
 
 def _insert(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -212,13 +193,3 @@ def _insert(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[
             places = ", ".join([place] * len(full))
             statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {places} ON CONFLICT DO NOTHING"
             cursor.execute(statement, [value for values in full for value in values])
-
-
-def _ahead(items: Iterable[T]) -> Generator[T, None, None]:
-    """The same items, a few of them made on a thread before they are needed."""
-    source = iter(items)
-    with ThreadPoolExecutor(1, "texts") as pool:
-        waiting = deque(pool.submit(next, source, _END) for _ in range(AHEAD))
-        while (item := waiting.popleft().result()) is not _END:
-            waiting.append(pool.submit(next, source, _END))
-            yield item

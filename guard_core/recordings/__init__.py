@@ -18,6 +18,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings import fields, sqlite_source
+from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.first_look import FirstLook, Looks
 from guard_core.recordings.limits import Limits
@@ -29,6 +30,7 @@ from guard_core.sessions import Source as NumberSource
 __all__ = [
     "FORMATS",
     "LABELS",
+    "Ahead",
     "Facts",
     "FirstLook",
     "ImportNotes",
@@ -58,17 +60,20 @@ def read(
     window: int | None = None,
     limits: Limits | None = None,
     shelve: str | os.PathLike[str] | None = None,
+    ahead: Ahead | None = None,
 ) -> Recording:
     """Read a file, a file object or bytes. `window` (tokens) overrides the context window of every session.
 
     `shelve`: a folder in which the texts of a large file may lie while its sessions are in use; their events are then
-    a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is left there.
+    a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is left there. `ahead` is told
+    the events of such a file while it is being read.
 
     `strict`: the first damaged place raises DamagedRecording; else it is left out and noted. Raises UnknownFormat
     when no format recognises the content, LimitExceeded when it is too large. `progress(done, total)` counts bytes.
     """
     with Source.open(recording, strict=strict, limits=limits, progress=progress) as source:
         source.shelve = None if shelve is None else Path(shelve)
+        source.ahead = ahead
         found = read_source(source)
     if window is None:
         return found
@@ -83,7 +88,10 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
     """
     with Source.open(recording) as source:
         format_ = detect(source)
-        return format_.first_look(source) if isinstance(format_, Looks) else None
+        try:
+            return format_.first_look(source) if isinstance(format_, Looks) else None
+        except _UNFORESEEN:  # a full reading tells what is wrong
+            return None
 
 
 def read_source(source: Source) -> Recording:

@@ -1,17 +1,15 @@
-"""What every recording format shares: collecting events and calls, pairing results with calls, counting facts."""
+"""What every recording format shares: collecting events and calls, counting facts."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import MutableSequence, Sequence
 from typing import Any, cast
 
-import msgspec
-
 from guard_core.errors import LimitExceeded
-from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, Role
 from guard_core.recordings.base import Facts
 from guard_core.recordings.limits import Limits
+from guard_core.recordings.pairing import pair
 from guard_core.recordings.shelf import ShelvedEvents
 from guard_core.recordings.source import Source
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
@@ -71,14 +69,18 @@ class FactCounter:
 class SessionBuilder:
     """Collects one session in the order of the recording. Lists may also be set or changed before `session()`.
 
-    `events` is a list, or behaves like one: of a large source the texts lie on its shelf.
+    `events` is a list, or behaves like one: of a large source the texts lie on its shelf. `first`: it is the first
+    session of the source, which may be told ahead.
     """
 
-    def __init__(self, format_name: str, source: Source | None = None, *, limits: Limits | None = None) -> None:
+    def __init__(
+        self, format_name: str, source: Source | None = None, *, first: bool = False, limits: Limits | None = None
+    ) -> None:
         self.format = format_name
         self.limits = limits or (source.limits if source else Limits())
         shelf = source.shelf if source else None
         self.events: MutableSequence[Event] = ShelvedEvents(shelf) if shelf else []
+        self._ahead = source.ahead if source and first else None
         self.calls: list[ModelCall] = []
         self.compactions: list[RecordedCompaction] = []
         self.guard_states: list[GuardState] = []
@@ -97,10 +99,15 @@ class SessionBuilder:
         if len(self.events) >= self.limits.events:
             raise LimitExceeded(f"a session with more than {self.limits.events} events", line=line)
         event = Event(role=role, parts=tuple(parts), line=line, **fields)
-        if place is not None and isinstance(self.events, ShelvedEvents):
+        if not isinstance(self.events, ShelvedEvents):
+            self.events.append(event)
+            return len(self.events) - 1
+        if place is not None:
             self.events.insert_outline(len(self.events), event, place)
         else:
             self.events.append(event)
+        if self._ahead is not None:
+            self._ahead.follow(self.events)
         return len(self.events) - 1
 
     def answer(self, parts: Sequence[Part], *, call: dict[str, Any], **fields: Any) -> int:
@@ -143,65 +150,6 @@ class SessionBuilder:
     def _paired(self) -> tuple[Event, ...]:
         if not isinstance(self.events, ShelvedEvents):
             return pair(self.events)
-        self.events.outlines[:] = pair(self.events.outlines)
+        outlines = self.events.outlines
+        outlines[:] = self._ahead.paired(outlines) if self._ahead else pair(outlines)
         return cast("tuple[Event, ...]", self.events)  # a sequence like it, to whoever reads a session
-
-
-def pair(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Events whose tool results carry the id and name of the call they answer.
-
-    A result with an id belongs to the last open call of that id; without an id, to the oldest open call (of the same
-    name, where it has one). Calls without an id get one, so that a pair can be recognised later. Results whose call is
-    not in the log stay as they are.
-    """
-    open_calls = _OpenCalls()
-    return tuple(
-        _paired(index, event, open_calls)
-        if any(isinstance(part, ToolCallPart | ToolResultPart) for part in event.parts)
-        else event
-        for index, event in enumerate(events)
-    )
-
-
-class _OpenCalls:
-    """Calls that wait for their results, oldest first, by id and by name. Every step takes constant time."""
-
-    def __init__(self) -> None:
-        self._by_id: OrderedDict[str, ToolCallPart] = OrderedDict()
-        self._by_name: dict[str, OrderedDict[str, None]] = {}
-
-    def add(self, call: ToolCallPart) -> None:
-        """An id may come again in a later turn: then it is the youngest."""
-        self.close(call.id)
-        self._by_id[call.id] = call
-        self._by_name.setdefault(call.name, OrderedDict())[call.id] = None
-
-    def close(self, call_id: str) -> None:
-        call = self._by_id.pop(call_id, None)
-        if call is not None:
-            del self._by_name[call.name][call_id]
-
-    def of(self, result: ToolResultPart) -> ToolCallPart | None:
-        """The call that a result answers."""
-        if result.call_id:
-            return self._by_id.get(result.call_id)
-        waiting = self._by_name.get(result.name, OrderedDict()) if result.name else self._by_id
-        first = next(iter(waiting), None)
-        return None if first is None else self._by_id[first]
-
-
-def _paired(index: int, event: Event, open_calls: _OpenCalls) -> Event:
-    parts: list[Part] = []
-    for position, part in enumerate(event.parts):
-        if isinstance(part, ToolCallPart):
-            part = part if part.id else msgspec.structs.replace(part, id=f"call-{index}-{position}")
-            open_calls.add(part)
-        elif isinstance(part, ToolResultPart):
-            call = open_calls.of(part)
-            if call is not None:
-                open_calls.close(call.id)
-                if part.call_id != call.id or not part.name:
-                    part = msgspec.structs.replace(part, call_id=call.id, name=part.name or call.name)
-        parts.append(part)
-    changed = any(new is not old for new, old in zip(parts, event.parts, strict=True))
-    return msgspec.structs.replace(event, parts=tuple(parts)) if changed else event

@@ -20,9 +20,11 @@ from guard_core.events import Part, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings import claude_attachments, fields, looks, normalise
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.claude_draft import Draft, path_of
 from guard_core.recordings.claude_lines import (
     NAME,
     Boundary,
+    Lines,
     Message,
     fuller,
     is_automatic,
@@ -34,9 +36,9 @@ from guard_core.recordings.claude_lines import (
     usage_of,
     writes_marks,
 )
-from guard_core.recordings.claude_log import build
+from guard_core.recordings.claude_log import Log
 from guard_core.recordings.claude_prompt import Prompt
-from guard_core.recordings.claude_tree import Node, main_path, parents_first
+from guard_core.recordings.claude_tree import Node, parents_first
 from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.shelf import outline
 from guard_core.recordings.source import Line, Source
@@ -81,8 +83,9 @@ class _Reader:
         self.source = source
         self.notes = source.notes
         self.nodes: list[Node] = []
-        self.messages: dict[int, Message] = {}  # by line
-        self.boundaries: dict[int, Boundary] = {}  # by line
+        self.lines = Lines()
+        self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
+        self.draft = Draft(self.lines, source) if source.ahead and source.shelf else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents told in progress lines, by message id
         self.uuids: dict[str, set[str]] = {}  # by kind of line
         self.counter = FactCounter(ClaudeCode.name)
@@ -96,6 +99,8 @@ class _Reader:
         for line in self.source.lines():
             with self.source.tolerate(line.number):
                 self._line(line)
+            if self.draft is not None and len(self.nodes) >= self.draft.due:
+                self.draft.grow(self.nodes, self.uuids.values())
         if all(message.attached for message in self.messages.values()):
             raise DamagedRecording("a Claude Code file without any user or assistant message")
         self._count()
@@ -105,7 +110,7 @@ class _Reader:
     # -- lines
 
     def _line(self, line: Line) -> None:
-        obj, kind = line.obj, fields.text(line.obj, "type")
+        obj, kind = line.obj, intern(fields.text(line.obj, "type"))
         if kind in {"user", "assistant"}:
             self._message(line, kind)
         elif kind == "system" and fields.text(obj, "subtype").endswith("compact_boundary"):
@@ -260,8 +265,9 @@ class _Reader:
     def _sessions(self) -> list[Session]:
         if not self._has_main():
             return [self._whole(chain, name) for name, chain in self._sidechains().items()]
-        path = main_path([node for node in self.nodes if not node.sidechain], self._tool_links(), self._bridges())
-        log = build(path, self.messages, self.boundaries, self.source)
+        path = path_of([node for node in self.nodes if not node.sidechain], self.lines)
+        log = (self.draft and self.draft.finished(path)) or self._log(path)
+        log.close()
         builder = log.builder
         chains = self._sidechains()
         if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
@@ -275,10 +281,16 @@ class _Reader:
         return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
 
     def _whole(self, chain: list[Node], name: str) -> Session:
-        log = build(parents_first(chain), self.messages, self.boundaries, self.source)
+        log = self._log(parents_first(chain))
+        log.close()
         about = {} if self._has_main() else self._prompt()
         title = f"Sub-agent {name[:40]}"
         return log.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=title, **about)
+
+    def _log(self, path: Sequence[Node]) -> Log:
+        log = Log(self.lines, self.source)
+        log.take(path)
+        return log
 
     def _prompt(self) -> dict[str, Any]:
         return {"system": self.prompt.system, "tools": self.prompt.tools}
@@ -316,25 +328,6 @@ class _Reader:
         lines = [event.line or 0 for event in builder.outlines]  # in the order of the file
         for call in sorted(calls.values(), key=lambda call: call.line or 0):
             builder.side_calls.append(msgspec.structs.replace(call, at=bisect_left(lines, call.line or 0)))
-
-    def _tool_links(self) -> dict[str, set[int]]:
-        """For each message that called tools, by the lines that belong together: its own lines and the results."""
-        links: dict[str, set[int]] = {}
-        owner: dict[str, str] = {}
-        for line, message in self.messages.items():
-            if message.node.sidechain:
-                continue
-            if message.role is Role.MODEL:
-                links.setdefault(message.key, set()).add(line)
-                owner.update({part.id: message.key for part in message.parts if isinstance(part, ToolCallPart)})
-            for part in message.parts:
-                if isinstance(part, ToolResultPart) and part.call_id in owner:
-                    links[owner[part.call_id]].add(line)
-        return links
-
-    def _bridges(self) -> dict[int, set[str]]:
-        """Boundaries whose chain runs on through the messages they preserved instead of through the boundary line."""
-        return {line: set(boundary.preserved) for line, boundary in self.boundaries.items() if boundary.preserved}
 
     def _title(self) -> str:
         """The name that was given; a summary line counts only for a message of this file: many tell of another one."""

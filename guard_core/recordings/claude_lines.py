@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,6 +38,14 @@ AUTOMATIC = (
 _PRESERVED = ("preservedMessages", "preservedSegment")
 
 
+class Joined(NamedTuple):
+    """The parts of the lines of one API message, on a shelf."""
+
+    lines: tuple[int, ...]
+    parts: tuple[Part, ...]  # outlines
+    place: int
+
+
 @dataclass(slots=True)
 class Message:
     """One user or assistant line, reduced to what the model saw."""
@@ -57,6 +65,7 @@ class Message:
     attached: bool = False  # an attachment line: what the software added by itself
     unsent: bool = False  # shown to the user alone: an error in the model's place
     agent: str = ""
+    joined: Joined | None = None  # with the other lines of its API message, where it is their first
 
     @property
     def key(self) -> str:
@@ -91,6 +100,14 @@ class Boundary:
         """The uuids of the first and the last of them, where versions tell only these."""
         ends = fields.mapping(self.details, "preservedSegment")
         return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What the lines of a file say, by their numbers."""
+
+    messages: dict[int, Message] = field(default_factory=dict)
+    boundaries: dict[int, Boundary] = field(default_factory=dict)
 
 
 def is_summary(message: Message) -> bool:
@@ -174,7 +191,7 @@ def parts_of(content: Any) -> tuple[Part, ...]:
 def _block(block: dict[str, Any]) -> tuple[Part, ...]:
     kind = fields.text(block, "type")
     if kind == "tool_use":
-        return (ToolCallPart(fields.text(block, "name"), block.get("input"), fields.text(block, "id")),)
+        return (ToolCallPart(intern(fields.text(block, "name")), block.get("input"), fields.text(block, "id")),)
     if kind == "tool_result":
         return _result(block)
     if kind == "redacted_thinking":

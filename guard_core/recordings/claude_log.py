@@ -12,9 +12,10 @@ import msgspec
 from guard_core.events import Event, Part, Role, ToolResultPart
 from guard_core.recordings import fields
 from guard_core.recordings.build import SessionBuilder
-from guard_core.recordings.claude_lines import NAME, SYNTHETIC, Boundary, Message, fuller, is_summary
+from guard_core.recordings.claude_lines import NAME, SYNTHETIC, Boundary, Joined, Lines, Message, fuller, is_summary
 from guard_core.recordings.claude_tree import Node
 from guard_core.recordings.rebase import view_of
+from guard_core.recordings.shelf import outline
 from guard_core.recordings.source import Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
@@ -26,43 +27,42 @@ CLEARED = "[Old tool result content cleared]"
 FALL_TOKENS, FALL_SHARE = 20_000, 0.5
 
 
-def build(
-    path: Sequence[Node],
-    messages: dict[int, Message],
-    boundaries: dict[int, Boundary],
-    source: Source,
-) -> Log:
-    """Events, calls and compactions along a path, in the order of the file."""
-    log = Log(SessionBuilder(NAME, source), source)
-    groups: dict[str, list[Message]] = {}
-    for node in path:
-        message = messages.get(node.line)
-        if message is not None and message.role is Role.MODEL:
-            groups.setdefault(message.key, []).append(message)
-    for node in path:
-        if node.line in boundaries:
-            log.boundary(boundaries[node.line])
-        elif (message := messages.get(node.line)) is None:
-            continue
-        elif message.role is not Role.MODEL:
-            log.user(message)
-        elif group := groups.pop(message.key, None):
-            log.answer(group)
-    log.close()
-    return log
-
-
 class Log:
     """Grows a session line by line; a compaction is finished when its summary, or another message, has come."""
 
-    def __init__(self, builder: SessionBuilder, source: Source) -> None:
-        self.builder = builder
+    def __init__(self, lines: Lines, source: Source, *, first: bool = False) -> None:
+        self.builder = SessionBuilder(NAME, source, first=first)
+        self.lines = lines
         self.notes = source.notes
         self.shelf = source.shelf
         self.index: dict[str, int] = {}  # event of each uuid
         self.results: dict[str, int] = {}  # event of each tool result
         self.pending: Boundary | None = None
         self.waiting: list[Message] = []  # attachments between a boundary and its summary: they come behind both
+        self.answered: dict[str, int] = {}  # the last line of each API message that was taken up
+        self.late = False  # did a line come whose message had been taken up without it?
+        self.folded = self.unsent = 0
+
+    def take(self, path: Sequence[Node], ahead: Sequence[Node] = ()) -> None:
+        """Take up the next lines of the path. `ahead`: those that come after them, as far as they are known; the lines
+        of one API message are taken up together."""
+        groups: dict[str, list[Message]] = {}
+        for node in (*path, *ahead):
+            message = self.lines.messages.get(node.line)
+            if message is not None and message.role is Role.MODEL and message.key not in self.answered:
+                groups.setdefault(message.key, []).append(message)
+        for node in path:
+            if node.line in self.lines.boundaries:
+                self.boundary(self.lines.boundaries[node.line])
+            elif (message := self.lines.messages.get(node.line)) is None:
+                continue
+            elif message.role is not Role.MODEL:
+                self.user(message)
+            elif group := groups.pop(message.key, None):
+                self.answered[message.key] = max(each.node.line for each in group)
+                self.answer(group)
+            else:
+                self.late = self.late or node.line > self.answered[message.key]
 
     def user(self, message: Message) -> None:
         if is_summary(message) or (message.worded and self.pending is not None):
@@ -79,16 +79,15 @@ class Log:
         self.close()
         first, last = group[0], group[-1]
         if first.model == SYNTHETIC and first.unsent:
-            self.notes.skip("error shown by Claude Code (not sent to the model)")
+            self.unsent += 1
             return
-        alone = len(group) == 1
-        parts = first.parts if alone else _joined(map(self._parts, group))
-        self.notes.folded += len(group) - 1
+        parts, place = (first.parts, first.place) if len(group) == 1 else self._joined(group)
+        self.folded += len(group) - 1
         usage: ModelCall | None = None
         for message in group:
             usage = fuller(usage, message.usage) if message.usage is not None else usage
         at = len(self.builder.events)
-        response = self._event(first, parts, first.place if alone else None)
+        response = self._event(first, parts, place)
         if first.model == SYNTHETIC:  # words that Claude Code put into the model's mouth: sent, but no call
             return
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
@@ -99,6 +98,9 @@ class Log:
 
     def session(self, **values: Any) -> Session:
         """The session (fields of `Session`)."""
+        self.notes.folded += self.folded
+        for _ in range(self.unsent):
+            self.notes.skip("error shown by Claude Code (not sent to the model)")
         self.builder.notes.extend(self._falls())
         return self.builder.session(**values)
 
@@ -124,6 +126,17 @@ class Log:
     def _parts(self, message: Message) -> tuple[Part, ...]:
         """The parts of a message with their texts."""
         return message.parts if self.shelf is None or message.place is None else self.shelf.get(message.place)
+
+    def _joined(self, group: list[Message]) -> tuple[tuple[Part, ...], int | None]:
+        """The parts of several lines of one message, and their place where the texts are on a shelf."""
+        if self.shelf is None:
+            return _joined(map(self._parts, group)), None
+        lines = tuple(message.node.line for message in group)
+        known = group[0].joined
+        if known is None or known.lines != lines:
+            parts = _joined(map(self._parts, group))
+            known = group[0].joined = Joined(lines, tuple(map(outline, parts)), self.shelf.put(parts))
+        return known.parts, known.place
 
     def boundary(self, boundary: Boundary) -> None:
         self.close()

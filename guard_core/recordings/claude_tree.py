@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -20,7 +20,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     rooted: bool  # the line says what its parent is, if only that it has none
 
 
-def main_path(nodes: Sequence[Node], links: dict[str, set[int]], bridges: dict[int, set[str]]) -> list[Node]:
+def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: dict[int, set[str]]) -> list[Node]:
     """The nodes on the path, in the order of the file, parents first.
 
     `links` are lines that stand or fall together: those of one API message and the results of its tool calls (parallel
@@ -28,11 +28,11 @@ def main_path(nodes: Sequence[Node], links: dict[str, set[int]], bridges: dict[i
     there the chain runs on through the preserved messages.
     """
     chosen = _walk(nodes)
-    for lines in links.values():
-        if lines & chosen:
-            chosen |= lines
+    for lines in links:
+        if any(line in chosen for line in lines):
+            chosen.update(lines)
     last = max(chosen, default=0)
-    by_uuid = {node.uuid: node.line for node in nodes if node.uuid}
+    by_uuid = {node.uuid: node.line for node in nodes if node.uuid} if bridges else {}
     for line, preserved in bridges.items():
         if line < last and any(by_uuid.get(uuid) in chosen for uuid in preserved):
             chosen.add(line)

@@ -84,7 +84,7 @@ class _Reader:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("codex")
-        self.log = SessionBuilder("codex", source)
+        self.log = SessionBuilder("codex", source, first=True)
         self.index = LogIndex(self.log)
         self.meta: dict[str, Any] = {}
         self.copied = False  # does the parent's own header stand behind that of a fork?

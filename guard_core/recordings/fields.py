@@ -18,8 +18,8 @@ _DATA_URL = "data:"
 
 def text(value: Any, key: str) -> str:
     """The text under `key`; "" where there is none."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    found = value.get(key) if type(value) is dict else None  # parsed JSON has no other kinds, and this is asked a lot
+    return found if type(found) is str else ""
 
 
 def mapping(value: Any, key: str) -> JSON:

@@ -8,7 +8,8 @@ compaction: after it the context is its summary and the entries from `firstKeptE
 output of the user's own commands (`bashExecution`) are sent, but begin no turn; `custom`, labels and changes of model
 or thinking level are not sent. Kinds that pi's descendants add are counted and keep the chain of parents whole; of
 oh-my-pi's the titles, `reset_boundary` (`/clear`: an empty context, no compaction in the facts) and a sub-agent's
-`session_init` with its system prompt are read. Else neither the system prompt nor the tools are in the file.
+`session_init` with its system prompt are read. Messages of the role `system` (0.87) bring system prompt and tools; else
+neither is in the file.
 Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.md.
 """
 
@@ -34,6 +35,7 @@ from guard_core.recordings import fields, looks
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.first_look import FirstLook
+from guard_core.recordings.pi_system import SystemPrompt
 from guard_core.recordings.source import Line, Shape, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span, View
@@ -69,7 +71,7 @@ class PiFormat:
 
     def read(self, source: Source) -> Recording:
         path = _active_path(source)
-        reader = _Reader(source)
+        reader = Reader(source)
         for line in source.lines():
             with source.tolerate(line.number):
                 reader.line(line, path is None or line.number in path)
@@ -125,16 +127,17 @@ def _active_path(source: Source) -> set[int] | None:
     return path or None
 
 
-class _Reader:
-    """One session, entry by entry."""
+class Reader:
+    """One session, entry by entry. `first`: it is the first of its source."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, first: bool = True) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("pi")
-        self.log = SessionBuilder("pi", source)
+        self.log = SessionBuilder("pi", source, first=first)
         self.header: dict[str, Any] = {}
-        self.title = self.system = ""
+        self.title = ""
+        self.system = SystemPrompt()
         self.seen: set[str] = set()
         self.starts: dict[str, int] = {}  # entry id: events before it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
@@ -169,12 +172,16 @@ class _Reader:
         elif kind in {"title", "title_change"}:
             self.title = fields.text(entry, "title").strip() or self.title
         elif kind == "session_init":
-            self.system = fields.text(entry, "systemPrompt")
+            self.system.take({"content": fields.text(entry, "systemPrompt"), "replace": True})
         else:
             self.notes.skip(kind or "line without a type")
 
     def _message(self, line: Line, message: dict[str, Any], on_path: bool) -> None:
         role = fields.text(message, "role")
+        if role == "system":
+            if on_path:
+                self.system.take(message)
+            return
         at = fields.timestamp(line.obj, "timestamp") or fields.timestamp(message, "timestamp")
         place: dict[str, Any] = {"line": line.number, "timestamp": at, "source_id": fields.text(line.obj, "id")}
         self.facts.message()
@@ -294,10 +301,11 @@ class _Reader:
     def recording(self) -> Recording:
         if not self.header and not self.facts.messages:
             raise DamagedRecording("the session holds no entry that can be read")
-        missing = (
-            "The schemas of the tools are" if self.system else "The system prompt and the schemas of the tools are"
-        )
-        notes = [f"{missing} not in the file."]
+        system, tools = self.system.parts, self.system.tools
+        absent = [what for what, found in (("system prompt", system), ("schemas of the tools", tools)) if not found]
+        notes = [f"The {' and the '.join(absent)} are not in the file."] if absent else []
+        if self.system.changes > 0:
+            notes.append(f"Later changes of the system prompt or the tools: {self.system.changes}. The last are shown.")
         if fields.text(self.header, "parentSession") or fields.text(self.header, "branchedFrom"):
             notes.append("Forked from another session file: its history stands at the head.")
         if self.elsewhere:
@@ -307,7 +315,8 @@ class _Reader:
                 f"{self.unsent} answers that were aborted or failed are not in the log: they are not sent again."
             )
         session = self.log.session(
-            system=(TextPart(self.system),) if self.system else None,
+            system=system,
+            tools=tools,
             source_id=fields.text(self.header, "id"),
             title=self.title,
             agent="pi",

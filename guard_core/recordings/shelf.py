@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator, MutableSequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from pathlib import Path
 from typing import IO, Any, overload
 
@@ -18,6 +18,7 @@ import msgspec
 from guard_core.events import Event, MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 BUFFER_BYTES = 1 << 18  # written at once, and read at once where events are taken in order
+FRESH_BYTES = 4 << 20  # of the newest records, packed, where they are kept in memory too
 _TEXT, _REASONING, _MEDIA, _OTHER = TextPart(""), ReasoningPart(), MediaPart(), OtherPart("")
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(tuple[Part, ...])
@@ -41,9 +42,12 @@ def outline(part: Part) -> Part:
 
 
 class Shelf:
-    """The parts of messages, packed one after another in a file. A place is the number of a record, from 0."""
+    """The parts of messages, packed one after another in a file. A place is the number of a record, from 0.
 
-    def __init__(self, folder: Path) -> None:
+    `keeping`: the newest records stay in memory too, since they are asked for soon.
+    """
+
+    def __init__(self, folder: Path, *, keeping: bool = False) -> None:
         file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed with the shelf
         weakref.finalize(self, file.close)
         self._file = file
@@ -52,17 +56,32 @@ class Shelf:
         self._written = 0  # bytes in the file
         self._window = (0, b"")  # a stretch of the file that was read: offset, bytes
         self._last = 0  # where the record ends that was asked for last: whoever goes on there reads in order
+        self._keeping = keeping
+        self._fresh: dict[int, tuple[Part, ...]] = {}
+        self._oldest = 0  # of them
 
     def put(self, parts: tuple[Part, ...]) -> int:
         """Keep the parts of a message; their place."""
         self._waiting += _ENCODER.encode(parts)
         self._ends.append(self._written + len(self._waiting))
+        place = len(self._ends) - 2
+        if self._keeping:
+            self._keep(place, parts)
         if len(self._waiting) >= BUFFER_BYTES:
             self._flush()
-        return len(self._ends) - 2
+        return place
+
+    def _keep(self, place: int, parts: tuple[Part, ...]) -> None:
+        """Hold the newest records in memory too."""
+        self._fresh[place] = parts
+        while self._ends[place + 1] - self._ends[self._oldest] > FRESH_BYTES:
+            del self._fresh[self._oldest]
+            self._oldest += 1
 
     def get(self, place: int) -> tuple[Part, ...]:
         """The parts at a place."""
+        if (fresh := self._fresh.get(place)) is not None:
+            return fresh
         start, stop = self._ends[place], self._ends[place + 1]
         if stop > self._written:
             self._flush()
@@ -105,7 +124,7 @@ class ShelvedEvents(MutableSequence[Event]):
 
     def __iter__(self) -> Iterator[Event]:
         for known, place in zip(self.outlines, self._places, strict=True):
-            yield self._filled(known, place)
+            yield self.filled(known, place)
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -115,8 +134,8 @@ class ShelvedEvents(MutableSequence[Event]):
 
     def __getitem__(self, index: int | slice) -> Event | list[Event]:
         if isinstance(index, slice):
-            return list(map(self._filled, self.outlines[index], self._places[index]))
-        return self._filled(self.outlines[index], self._places[index])
+            return list(map(self.filled, self.outlines[index], self._places[index]))
+        return self.filled(self.outlines[index], self._places[index])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         """Replace one event, or a stretch of them."""
@@ -132,14 +151,20 @@ class ShelvedEvents(MutableSequence[Event]):
     def insert(self, index: int, value: Event) -> None:
         self.insert_outline(index, _outlined(value), self.shelf.put(value.parts))
 
+    @property
+    def places(self) -> Sequence[int]:
+        """Where the texts of each event lie."""
+        return self._places
+
+    def filled(self, known: Event, place: int) -> Event:
+        """An event with its texts, from its outline."""
+        parts = self.shelf.get(place)
+        return msgspec.structs.replace(known, parts=tuple(map(_named, known.parts, parts)))
+
     def insert_outline(self, index: int, known: Event, place: int) -> None:
         """An event whose parts are outlines, its texts being on the shelf already."""
         self.outlines.insert(index, known)
         self._places.insert(index, place)
-
-    def _filled(self, known: Event, place: int) -> Event:
-        parts = self.shelf.get(place)
-        return msgspec.structs.replace(known, parts=tuple(map(_named, known.parts, parts)))
 
 
 def _outlined(event: Event) -> Event:

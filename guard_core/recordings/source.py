@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings import normalise, strict_json
+from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.gzip_stream import inflate
 from guard_core.recordings.limits import MIB, Limits
 from guard_core.recordings.notes import ImportNotes
@@ -43,6 +44,7 @@ REFUSED = {
 }
 _UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _PROGRESS_STEP = MIB
+BUFFER_BYTES = MIB // 4  # read at once; with the 8 KiB of the default, long lines are put together piece by piece
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
 
 
@@ -80,6 +82,7 @@ class Source:
         self.notes = ImportNotes()
         self.progress: Progress | None = None
         self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
+        self.ahead: Ahead | None = None  # told the events of a large source while it is read
         self._data = data
         self._path = path
         self._temporary: list[Path] = []
@@ -130,7 +133,7 @@ class Source:
     def shelf(self) -> Shelf | None:
         """Where the texts of events are kept instead of in memory; None for sources that are not worth it."""
         if self._shelf is None and self.shelve is not None and self.size >= SHELVED_FROM:
-            self._shelf = Shelf(self.shelve)
+            self._shelf = Shelf(self.shelve, keeping=self.ahead is not None)
         return self._shelf
 
     @property
@@ -150,7 +153,7 @@ class Source:
 
     def stream(self) -> IO[bytes]:
         """A new binary stream over all bytes."""
-        return BytesIO(self._data) if self._data is not None else open(self.path, "rb")
+        return BytesIO(self._data) if self._data is not None else open(self.path, "rb", BUFFER_BYTES)
 
     @property
     def path(self) -> Path:

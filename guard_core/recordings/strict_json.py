@@ -142,6 +142,8 @@ def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:
                 values = container
             for value in values:
                 kind = type(value)
+                if kind is str:  # most are
+                    continue
                 if kind is dict or kind is list:
                     below.append(value)
                 elif kind is int:

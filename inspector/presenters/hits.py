@@ -9,12 +9,13 @@ import numpy as np
 from django.urls import reverse
 
 from inspector import convert
+from inspector.contents import text_of
 from inspector.models import Session
 from inspector.presenters.library import LABELS
 from inspector.presenters.parts import role_of, visible
 from inspector.query_words import Query, snippet
 from inspector.services.search import Found, contents
-from inspector.text_index import Place, text_of
+from inspector.text_index import Place
 
 
 def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:

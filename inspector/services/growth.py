@@ -36,9 +36,9 @@ def find_grown(recording: Recording) -> Recording | None:
     return Recording.objects.filter(sha256__in=digests, sessions__deleted=None).order_by("-size").first()
 
 
-def find_old(grown: Recording | None, ordinal: int, value: CoreSession) -> Session | None:
+def find_old(grown: Recording | None, ordinal: int, format_name: str) -> Session | None:
     """The session that stood at this place of the shorter file."""
-    return grown.sessions.filter(ordinal=ordinal, format=value.format[:40]).first() if grown else None
+    return grown.sessions.filter(ordinal=ordinal, format=format_name[:40]).first() if grown else None
 
 
 def store(
@@ -53,7 +53,7 @@ def store(
     counts: dict[str, Any],
 ) -> Session:
     """Extend the session that stood at this place of the shorter file; store a new one where there was none."""
-    old = find_old(grown, ordinal, value)
+    old = find_old(grown, ordinal, value.format)
     kept = convert.common_events(old, value.events) if old else 0
     if old is None or not kept:
         if old is not None and old.recording_id == recording.pk:  # read again, and read otherwise

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -16,20 +15,17 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from guard_core import recordings
-from guard_core.attribution import Attribution, attribute
 from guard_core.errors import GuardError, RecordingError, UnknownFormat
-from guard_core.events import Event
-from guard_core.ledger import EventCounter, Ledger
 from guard_core.models import window_of
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
 from inspector.figures.first_look import look_of
-from inspector.models import Import, Recording, Session
+from inspector.models import Import, Recording
+from inspector.reading.messages import Done
 from inspector.services import deleting, growth
-from inspector.services.summaries import ToolCount, session_counts
+from inspector.services.counting import Counted, count_file
 from inspector.services.uploads import Received, drop_unused, keep
-from inspector.texts import begin, store_texts
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +33,6 @@ LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken 
 MAX_ATTEMPTS = 3
 LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
 REPORT_EVERY = 0.1  # seconds between two notes of progress
-MAX_SESSIONS = 2_000  # sessions stored from one file
 PURGED_AT_ONCE = 2_000  # events; a fraction of a second
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
@@ -169,8 +164,9 @@ def run_import(job_id: str) -> None:
         watch.end(Import.State.CANCELLED, message=CANCELLED)
     except GuardError as error:
         _fail(watch, error)
-    except MemoryError:
-        watch.end(Import.State.FAILED, message="There was not enough memory to read this file.")
+    except MemoryError as error:
+        message = str(error) or "There was not enough memory to read this file."
+        watch.end(Import.State.FAILED, message=message)
     except OSError as error:
         watch.end(Import.State.FAILED, message=f"The stored file cannot be read here: {error.strerror}.")
     except Error:  # of the database: the lease runs out, and the import is tried again
@@ -186,7 +182,9 @@ def run_import(job_id: str) -> None:
 
 def _clean_up(watch: Watch) -> None:
     """Take away what was stored on the way: at once where it is little, else behind the imports that wait."""
-    if watch.closed or not watch.counted:
+    if watch.left:
+        deleting.purge_soon()
+    elif watch.closed or not watch.counted:
         deleting.ensure_purged()
     elif watch.counted <= PURGED_AT_ONCE:
         deleting.purge_unfinished()
@@ -202,19 +200,42 @@ class Watch:
         self.started = time.monotonic()
         self.noted = self.started
         self.counted = self.total = 0  # events
+        self._reading: tuple[int, int] | None = (0, job.total)  # bytes, while the file is read
+        self.left = False  # texts that nobody needs any more
         self.closed = False  # with everything stored
 
-    def progress(self, done: int, total: int) -> None:
-        if time.monotonic() - self.noted >= REPORT_EVERY:
-            self.note(done=done, total=total)
+    def reading(self, done: int, total: int) -> None:
+        """So many bytes of the file are read."""
+        self._reading = done, total
+        self._tell()
+
+    def read(self, events: int) -> None:
+        """The file is read: so many events are to be stored, some of which are."""
+        self._reading, self.total = None, events
+        self.phase("counted")
 
     def stored(self, count: int) -> None:
-        """So many more of `total` events are counted and stored; told as a share of the file's bytes."""
+        """So many more events are stored; while the file is read, the bytes read tell more."""
         self.counted += count
-        self.progress(self.job.total * self.counted // max(self.total, 1), self.job.total)
+        self._tell()
+
+    def again(self, count: int) -> None:
+        """So many of those stored are to be stored otherwise."""
+        self.counted -= count
+        self.left = True
+
+    def _tell(self) -> None:
+        if time.monotonic() - self.noted >= REPORT_EVERY:
+            self.note(**self._progress())
+
+    def _progress(self) -> dict[str, int]:
+        if self._reading is not None:
+            done, total = self._reading
+            return {"done": done, "total": total}
+        return {"done": self.job.total * self.counted // max(self.total, 1), "total": self.job.total}
 
     def phase(self, name: str) -> None:
-        self.note(phase=name, done=0)
+        self.note(phase=name, **self._progress())
 
     def end(self, state: str, **more: Any) -> None:
         _end(self._mine(), self.job, state, **more)
@@ -253,26 +274,18 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise Cancelled
     if not recording.path.is_file():
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
-    _look_first(recording, watch)
-    options = {"strict": job.strict, "window": job.window, "shelve": recording.path.parent}
-    found = recordings.read(recording.path, progress=watch.progress, **options)
-    if not any(session.events for session in found.sessions[:MAX_SESSIONS]):
-        raise RecordingError("no messages were found in this file, so there is no session to show")
-    watch.phase("counted")
     grown = growth.find_grown(recording)
-    waiting = deque(found.sessions[:MAX_SESSIONS])
-    left_out = len(found.sessions) - len(waiting)
-    found = replace(found, sessions=())  # each session goes when it is counted, and its events with it
-    counted = _count_all(waiting, recording, grown, watch)
+    look = partial(_look_first, recording, watch)
+    done, counted = count_file(recording, grown, watch, strict=job.strict, window=job.window, meanwhile=look)
     watch.phase("indexed")
-    report = _report(found, counted, left_out, watch)
+    report = _report(done, counted, watch)
     with transaction.atomic():
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
             more: dict[str, Any] = {"window": window, "counts": counts}
             rows.append(growth.store(grown, recording, ordinal, session, ledger, attribution, **more))
         growth.close(grown, recording, len(rows))
-        Recording.objects.filter(pk=recording.pk).update(format=found.format)
+        Recording.objects.filter(pk=recording.pk).update(format=done.format)
         report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
         watch.close(report)
     watch.closed = True
@@ -291,37 +304,7 @@ def _look_first(recording: Recording, watch: Watch) -> None:
         watch.note(first_look=msgspec.json.encode(look_of(found, window.value)).decode())
 
 
-Counted = tuple[CoreSession, Ledger, Attribution | None, Sourced, dict[str, Any]]
-
-
-def _count_all(
-    waiting: deque[CoreSession], recording: Recording, grown: Recording | None, watch: Watch
-) -> list[Counted]:
-    """Count the events and store them, which nothing shows before their sessions are on the list."""
-    watch.total = sum(len(session.events) for session in waiting)
-    counted: list[Counted] = []
-    while waiting:  # a session that was counted is held without its events
-        old = growth.find_old(grown, len(counted), waiting[0])
-        counted.append(_count(waiting.popleft(), None if old else begin(recording), watch))
-    return counted
-
-
-def _count(session: CoreSession, row: Session | None, watch: Watch) -> Counted:
-    counter, tools = EventCounter(), ToolCount()
-
-    def see(event: Event) -> None:
-        counter.add(event)
-        tools.add(event)
-
-    texts: Any = store_texts(session.events, see, row=row, stored=watch.stored)
-    session = msgspec.structs.replace(session, events=texts)
-    ledger = Ledger.counted(session, counter)
-    attribution = attribute(ledger) if ledger.event_count else None
-    window = window_of(session)
-    return session, ledger, attribution, window, session_counts(session, ledger, window.value, attribution, tools)
-
-
-def _report(found: recordings.Recording, counted: list[Counted], left_out: int, watch: Watch) -> Report:
+def _report(found: Done, counted: list[Counted], watch: Watch) -> Report:
     notes = found.notes
     facts = msgspec.structs.asdict(found.facts)
     facts.pop("format")
@@ -334,9 +317,9 @@ def _report(found: recordings.Recording, counted: list[Counted], left_out: int, 
         skipped=dict(sorted(notes.skipped.items())),
         problem_count=notes.problem_count,
         problems=tuple(notes.problems),
-        steps=sum(ledger.step_count for _, ledger, *_ in counted),
-        reported=sum(int((ledger.steps["prompt_tokens"] > 0).sum()) for _, ledger, *_ in counted),
-        window=counted[0][3] if counted else None,
-        left_out=left_out,
+        steps=sum(each.ledger.step_count for each in counted),
+        reported=sum(int((each.ledger.steps["prompt_tokens"] > 0).sum()) for each in counted),
+        window=counted[0].window if counted else None,
+        left_out=found.left_out,
         seconds=round(time.monotonic() - watch.started, 3),
     )

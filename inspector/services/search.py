@@ -17,9 +17,10 @@ from django.utils import timezone
 
 from guard_core.errors import GuardError
 from inspector import convert
+from inspector.contents import Content, text_of
 from inspector.models import Event, Payload, Session
 from inspector.query_words import Query
-from inspector.text_index import Entry, Place, text_index, text_of
+from inspector.text_index import Entry, Place, text_index
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +168,7 @@ def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
             yield row_id, text_of(convert.load_content(body).parts)
 
 
-def contents(places: list[Place]) -> dict[bytes, convert.Content]:
+def contents(places: list[Place]) -> dict[bytes, Content]:
     """The messages of hits, by the key of the payload."""
     wanted = {place.payload_id for place in places}
     bodies = Payload.objects.filter(sha256__in=wanted).values_list("sha256", "body")

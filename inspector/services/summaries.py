@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from guard_core.attribution import Attribution
-from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
 from guard_core.ledger import STARTS_TURN, Ledger
 from guard_core.policies import get_policy
@@ -17,24 +15,9 @@ from guard_core.replay import observe_recorded
 from guard_core.sessions import Session
 from inspector import convert
 from inspector.models import Session as Row
+from inspector.tool_count import ToolCount
 
 POLICY = "contextguard"  # whose arithmetic the overview shows beside a recording
-
-
-class ToolCount:
-    """Counts tool calls and results, event by event."""
-
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.counts = {"tool_calls": 0, "tool_results": 0}
-        for event in events:
-            self.add(event)
-
-    def add(self, event: Event) -> None:
-        for part in event.parts:
-            if isinstance(part, ToolCallPart):
-                self.counts["tool_calls"] += 1
-            elif isinstance(part, ToolResultPart):
-                self.counts["tool_results"] += 1
 
 
 def session_counts(
@@ -42,16 +25,16 @@ def session_counts(
     ledger: Ledger,
     window: int,
     attribution: Attribution | None = None,
-    tools: ToolCount | None = None,
+    tools: dict[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The count columns of a session's row. `tools`: where the events were counted already."""
+    """The count columns of a session's row. `tools`: those of ToolCount, where the events were counted already."""
     recorded = ledger.steps["prompt_tokens"]
     return {
         "events": ledger.event_count,
         "calls": ledger.step_count,
         "reported_calls": int((recorded > 0).sum()),
         "turns": int(((ledger.events["flags"] & STARTS_TURN) > 0).sum()),
-        **(tools or ToolCount(session.events)).counts,
+        **(tools or ToolCount(session.events).counts),
         "compactions": sum(not base.is_edit for base in ledger.bases),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),

@@ -32,14 +32,22 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def check_reads_the_same(path: Path, folder: Path) -> bool:
-    """Is it the same; were texts shelved at all?"""
+    """Is it the same, told ahead or not; were texts shelved at all?"""
+    told: list[Event] = []
+    ahead = recordings.Ahead(told.append)
     kept, left = recordings.read(path), recordings.read(path, shelve=folder)
-    assert left.facts == kept.facts
-    assert len(left.sessions) == len(kept.sessions)
-    for mine, other in zip(left.sessions, kept.sessions, strict=True):
-        assert tuple(mine.events) == tuple(other.events)
-        assert (mine.calls, mine.compactions, mine.side_calls) == (other.calls, other.compactions, other.side_calls)
-        assert Ledger.of(mine).to_bytes() == Ledger.of(other).to_bytes()
+    early = recordings.read(path, shelve=folder, ahead=ahead)
+    for found in (left, early):
+        assert (found.facts, found.notes) == (kept.facts, kept.notes)
+        assert len(found.sessions) == len(kept.sessions)
+        for mine, other in zip(found.sessions, kept.sessions, strict=True):
+            assert tuple(mine.events) == tuple(other.events)
+            assert (mine.calls, mine.compactions, mine.side_calls) == (other.calls, other.compactions, other.side_calls)
+            assert mine.notes == other.notes
+            assert Ledger.of(mine).to_bytes() == Ledger.of(other).to_bytes()
+    for first in early.sessions[:1]:
+        agreed = ahead.agreed(first.events)
+        assert list(first.events[:agreed]) == told[:agreed]
     return any(isinstance(session.events, ShelvedEvents) for session in left.sessions)
 
 

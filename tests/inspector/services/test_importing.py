@@ -13,7 +13,7 @@ from django_tasks_db.models import DBTaskResult
 from inspector import convert
 from inspector.convert import load_session
 from inspector.models import Event, Import, Payload, Recording, Session
-from inspector.services import importing
+from inspector.services import counting, importing
 from inspector.services.importing import Report, cancel_import, recover_imports, run_import, start_import, submit
 from inspector.services.uploads import receive
 
@@ -224,7 +224,7 @@ def test_a_broken_off_import_is_handed_back(db, folders, recording):
 
 def test_a_mistake_of_ours_ends_the_import_and_is_logged(db, folders, recording, monkeypatch, caplog):
     job = submit(receive([recording], "a.jsonl"))
-    monkeypatch.setattr(importing, "session_counts", lambda *_: 1 / 0)
+    monkeypatch.setattr(counting, "session_counts", lambda *_: 1 / 0)
     run_import(str(job.pk))
     job.refresh_from_db()
     assert job.state == "failed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import pytest
@@ -14,6 +16,8 @@ from inspector import convert, texts
 from inspector.figures.first_look import picture
 from inspector.models import Import, Payload, Recording, Session
 from inspector.query_words import parse
+from inspector.reading import telling
+from inspector.reading.messages import Batch
 from inspector.services import deleting, importing, search
 from inspector.services.importing import cancel_import
 from inspector.tasks import purge_deleted
@@ -36,13 +40,13 @@ def looks_first(monkeypatch):
 def seen_while_counting(monkeypatch) -> list[str]:
     """What a page would show of the import while its events are counted."""
     seen: list[str] = []
-    store = importing.store_texts
+    read = importing.Watch.read
 
-    def watched(*args, **options):
+    def watched(*args):
         seen.append(Import.objects.get().first_look)
-        return store(*args, **options)
+        read(*args)
 
-    monkeypatch.setattr(importing, "store_texts", watched)
+    monkeypatch.setattr(importing.Watch, "read", watched)
     return seen
 
 
@@ -62,7 +66,7 @@ def test_a_small_file_is_not_looked_at_first(bring, transcript, monkeypatch):
 
 
 def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypatch):
-    monkeypatch.setattr(texts, "BATCH", 10)
+    monkeypatch.setattr(telling, "BATCH", 10)
     monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
     stored = importing.Watch.stored
 
@@ -79,7 +83,7 @@ def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypa
 
 
 def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript, monkeypatch):
-    monkeypatch.setattr(texts, "BATCH", 50)
+    monkeypatch.setattr(telling, "BATCH", 50)
     monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
     monkeypatch.setattr(importing, "PURGED_AT_ONCE", 10)
     stored = importing.Watch.stored
@@ -113,13 +117,17 @@ def indexed_entries() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_what_a_dead_worker_left_is_taken_away(bring, transcript, monkeypatch):
+def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders, monkeypatch):
     """It died while it stored; the import was cancelled before another worker took it."""
     job = bring(transcript[:200_000])
     before = indexed_entries()
     killed = Import.objects.create(recording=job.recording, name="a.jsonl", state="running", lease="dead")
-    row = texts.begin(job.recording)
-    texts.store_texts(recordings.read(transcript).sessions[0].events, row=row)
+    path = folders / "b.jsonl"
+    path.write_bytes(transcript)
+    with ThreadPoolExecutor(1) as pool:
+        writer = texts.Writer(job.recording, pool, lambda count: None)
+        telling.tell(telling.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
+        writer.settle()
     assert Session.objects.filter(deleted=None).count() == 1
     assert indexed_entries() > before
     deleting.purge_unfinished()
@@ -151,3 +159,65 @@ def test_texts_of_other_sessions_outlive_a_failure(bring, recording, transcript,
     monkeypatch.setattr(convert, "store_session", lambda *_, **__: 1 / 0)
     assert bring(transcript).state == "failed"
     assert Payload.objects.count() == texts > 0
+
+
+def branched(long: int, back_to: int) -> bytes:
+    """More than 4 MiB of questions and answers, so that it is stored while it is read; then the user went back."""
+    lines, parent = [], None
+    for number in [*range(long), *range(long, long + 50)]:
+        if number == long:
+            parent = f"a{back_to - 1}" if back_to else None
+        pad = f"word{number} " * 150
+        for uuid, kind, more in (
+            (f"u{number}", "user", {"content": f"question {number} {pad}"}),
+            (f"a{number}", "assistant", {"id": f"m{number}", "model": "m", "usage": {"input_tokens": number + 1}}),
+        ):
+            message = {"role": kind, "content": [{"type": "text", "text": f"answer {number} {pad}"}], **more}
+            line = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message}
+            lines.append(json.dumps(line) + "\n")
+            parent = uuid
+    return "".join(lines).encode()
+
+
+@pytest.mark.parametrize("back_to", [0, 600])
+def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring, monkeypatch):
+    stored: list[int] = []
+    again = importing.Watch.again
+    monkeypatch.setattr(importing.Watch, "again", lambda watch, count: (stored.append(count), again(watch, count))[1])
+    content = branched(2_000, back_to)
+    job = bring(content)
+    assert (job.state, len(stored)) == ("done", 1)
+    assert stored[0] > 500
+    row = Session.objects.get(deleted=None)
+    assert convert.load_session(row).events == recordings.read(content).sessions[0].events
+    assert (row.events, row.indexed) == (2 * (back_to + 50),) * 2
+    found = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_900, 2_000, 2_049)}
+    assert found == {3: 2 * (back_to > 3), back_to: 0, 1_900: 0, 2_000: 2, 2_049: 2}
+    while deleting.unfinished().exists():
+        deleting.purge_slice()
+    deleting.purge_slice()
+    assert Session.objects.count() == 1
+    assert Payload.objects.count() == row.events
+
+
+def test_a_long_session_that_has_grown_is_extended(bring, monkeypatch):
+    content = branched(2_000, 1_999)
+    half = content[: content.index(b'"u1500"')].rsplit(b"\n", 1)[0] + b"\n"
+    assert len(half) > 2**22
+    bring(half)
+    first = Session.objects.get()
+    assert first.events == 3_000
+    assert bring(content).state == "done"
+    session = Session.objects.get()
+    assert session.pk == first.pk
+    assert convert.load_session(session).events == recordings.read(content).sessions[0].events
+
+
+def test_a_long_damaged_file_leaves_nothing(bring):
+    """Much was stored when the damaged line came."""
+    job = bring(branched(2_000, 0) + b'{"type": nonsense}\n')
+    assert (job.state, job.line) == ("failed", 4_101)
+    while Session.objects.exists():
+        deleting.purge_slice()
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+    assert indexed_entries() == 0

@@ -14,6 +14,7 @@ from django.db import connection
 from guard_core.simulator.big_files import write_claude_code
 from inspector import texts
 from inspector.models import Import, Session
+from inspector.reading import telling
 from inspector.services import importing
 from inspector.services.importing import cancel_import, run_import, submit
 from inspector.services.uploads import receive
@@ -36,17 +37,22 @@ class Looks:
 
     def __init__(self, monkeypatch) -> None:
         self.done: list[tuple[str, int]] = []  # ("look", bytes done) or ("statement", values)
-        progress, phase = importing.Watch.progress, importing.Watch.phase
+        reading, stored, phase = importing.Watch.reading, importing.Watch.stored, importing.Watch.phase
 
         def looked(watch, done, total):
             self.done.append(("look", done))
-            progress(watch, done, total)
+            reading(watch, done, total)
+
+        def looked_again(watch, count):
+            self.done.append(("stored", count))
+            stored(watch, count)
 
         def entered(watch, name):
             self.done.append((name, 0))
             phase(watch, name)
 
-        monkeypatch.setattr(importing.Watch, "progress", looked)
+        monkeypatch.setattr(importing.Watch, "reading", looked)
+        monkeypatch.setattr(importing.Watch, "stored", looked_again)
         monkeypatch.setattr(importing.Watch, "phase", entered)
 
     def statement(self, execute, sql, params, many, context):
@@ -89,7 +95,7 @@ def test_few_short_statements_are_run_between_two_looks(looks):
     looks.of(submit(receive([transcript(4_000, 12_000_000)], "a.jsonl")))
     assert max(looks.between()) <= STATEMENTS_A_LOOK
     values = [count for kind, count in looks.done if kind == "statement"]
-    assert max(values) <= 3 * max(texts.ROWS, texts.BATCH)
+    assert max(values) <= 3 * max(texts.ROWS, telling.BATCH)
 
 
 def test_what_comes_after_the_last_look_does_not_grow_with_the_session(monkeypatch, folders):

@@ -1,0 +1,99 @@
+"""What a reader tells of a file, in this order.
+
+Progress, and perhaps Batches of the first session, while the file is read; Read; then for each session Begin, Batches
+and End; Done. For the first session a Cut may come before Begin. Failed instead of whatever was to come.
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from guard_core.recordings import Facts, ImportNotes
+
+_LENGTH = 4  # bytes before each message
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """One thing told."""
+
+
+class Progress(Message):
+    """Bytes read, of all."""
+
+    done: int
+    total: int
+
+
+class Read(Message):
+    """The file is read; so many events are in its sessions."""
+
+    events: int
+
+
+class Cut(Message):
+    """Of the events told of the first session so many stand; the others are not in it."""
+
+    count: int
+
+
+class Begin(Message):
+    """A session of this format follows."""
+
+    format: str
+
+
+class Batch(Message):
+    """The next events of the session."""
+
+    texts: list[bytes]  # contents.packed
+    words: list[str]  # contents.text_of
+    lines: bytes  # int64, -1: none
+    timestamps: bytes  # float64, nan: none
+    source_ids: list[str]
+
+
+class End(Message):
+    """The session is whole."""
+
+    head: bytes  # packing.encode of the session without its events
+    counted: bytes  # EventCounter.to_bytes
+    tools: dict[str, int]  # ToolCount.counts
+
+
+class Done(Message):
+    """The end of the file, what is to be told of it as a whole, and how many sessions were above the limit."""
+
+    format: str
+    facts: Facts
+    notes: ImportNotes
+    left_out: int
+
+
+class Failed(Message):
+    """The file cannot be read: the name of a RecordingError, "memory", or "mistake" of ours."""
+
+    kind: str
+    reason: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Progress | Read | Cut | Begin | Batch | End | Done | Failed)
+
+
+def write(out: IO[bytes], message: Message) -> None:
+    """Write one message to a pipe."""
+    data = _ENCODER.encode(message)
+    out.write(len(data).to_bytes(_LENGTH, "big"))
+    out.write(data)
+    out.flush()
+
+
+def read(source: IO[bytes]) -> Message | None:
+    """The next message from a pipe; None at its end, which may be in the middle of one."""
+    length = int.from_bytes(source.read(_LENGTH), "big")
+    data = source.read(length) if length else b""
+    return _DECODER.decode(data) if length and len(data) == length else None

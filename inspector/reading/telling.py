@@ -1,0 +1,126 @@
+"""Reads a file and tells what is in it: see messages.py."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from guard_core import recordings
+from guard_core.errors import RecordingError
+from guard_core.events import Event
+from guard_core.ledger import EventCounter
+from guard_core.packing import encode
+from guard_core.sessions import Session
+from inspector.contents import packed, text_of
+from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
+from inspector.tool_count import ToolCount
+
+BATCH_BYTES = 2_000_000  # of texts: a few batches are in memory at once
+BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
+MAX_SESSIONS = 2_000  # told of one file
+
+Send = Callable[[Message], None]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a file is read. `window`: tokens, by the user. `early`: the first session is told while it is read."""
+
+    path: str
+    strict: bool
+    window: int | None = None
+    early: bool = False
+
+
+def tell(options: Options, send: Send) -> None:
+    """Read a file and tell it. Raises RecordingError."""
+    telling = _Telling(send)
+    ahead = recordings.Ahead(telling.add) if options.early else None
+    found = recordings.read(
+        options.path,
+        strict=options.strict,
+        window=options.window,
+        progress=lambda done, total: send(Progress(done, total)),
+        shelve=Path(options.path).parent,
+        ahead=ahead,
+    )
+    sessions = deque(found.sessions[:MAX_SESSIONS])
+    left_out = len(found.sessions) - len(sessions)
+    if not any(session.events for session in sessions):
+        raise RecordingError("no messages were found in this file, so there is no session to show")
+    found = replace(found, sessions=())  # each session goes when it is told, and its events with it
+    send(Read(sum(len(session.events) for session in sessions)))
+    if ahead is not None:
+        telling.settle(sessions[0], ahead.agreed(sessions[0].events))
+    while sessions:
+        session = sessions.popleft()
+        send(Begin(session.format))
+        telling.rest(session)
+        telling = _Telling(send)
+    send(Done(found.format, found.facts, found.notes, left_out))
+
+
+class _Telling:
+    """Tells one session, and counts its events."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._count = 0
+        self._start_counting()
+        self._start_batch()
+
+    def add(self, event: Event) -> None:
+        """The next event."""
+        self._counter.add(event)
+        self._tools.add(event)
+        self._count += 1
+        text = packed(event)
+        self._texts.append(text)
+        self._words.append(text_of(event.parts))
+        self._lines.append(-1 if event.line is None else event.line)
+        self._moments.append(math.nan if event.timestamp is None else event.timestamp)
+        self._source_ids.append(event.source_id)
+        self._size += len(text)
+        if self._size >= BATCH_BYTES or len(self._texts) >= BATCH:
+            self._flush()
+
+    def settle(self, session: Session, agreed: int) -> None:
+        """Of the events told, the first `agreed` are the session's."""
+        self._flush()
+        if agreed == self._count:
+            return
+        self._send(Cut(agreed))
+        self._start_counting()
+        self._count = agreed
+        for index in range(agreed):
+            self._counter.add(session.events[index])
+            self._tools.add(session.events[index])
+
+    def rest(self, session: Session) -> None:
+        """What is left of the session, and its end."""
+        for index in range(self._count, len(session.events)):
+            self.add(session.events[index])
+        self._flush()
+        head = encode(msgspec.structs.replace(session, events=()))
+        self._send(End(head, self._counter.to_bytes(), self._tools.counts))
+
+    def _flush(self) -> None:
+        if self._texts:
+            lines, moments = self._lines.tobytes(), self._moments.tobytes()
+            self._send(Batch(self._texts, self._words, lines, moments, self._source_ids))
+            self._start_batch()
+
+    def _start_counting(self) -> None:
+        self._counter, self._tools = EventCounter(), ToolCount()
+
+    def _start_batch(self) -> None:
+        self._texts: list[bytes] = []
+        self._words: list[str] = []
+        self._lines, self._moments = array("q"), array("d")
+        self._source_ids: list[str] = []
+        self._size = 0  # bytes of texts

@@ -1,0 +1,171 @@
+"""From the bytes of a recording to counted sessions whose texts are stored: reading and storing beside one another.
+
+What is stored is in rows that no page shows (`inspector.texts`). Of a large file the first session is stored while it
+is read; where it turns out otherwise in the end, it is stored again from the first event that differs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from django.db import transaction
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.ledger import EventCounter, Ledger
+from guard_core.models import window_of
+from guard_core.packing import decode
+from guard_core.recordings.source import GZIP_MAGIC
+from guard_core.sessions import Session as CoreSession
+from guard_core.sessions import Sourced
+from inspector.models import Event as EventRow
+from inspector.models import Recording, Session
+from inspector.reading.apart import tell_apart
+from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
+from inspector.reading.telling import Options, tell
+from inspector.services import growth, search
+from inspector.services.summaries import session_counts
+from inspector.texts import Writer
+
+APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
+FORGET_SECONDS = 0.2  # between two looks whether the import goes on
+
+
+class Watcher(Protocol):
+    """Who is told how far it is, and may raise to end it."""
+
+    def reading(self, done: int, total: int) -> None:
+        """Bytes read, of all."""
+
+    def read(self, events: int) -> None:
+        """The file is read: so many events are to be stored, some of which may be."""
+
+    def stored(self, count: int) -> None:
+        """So many more events are stored."""
+
+    def again(self, count: int) -> None:
+        """So many of those stored are not in the session after all."""
+
+
+class Counted(NamedTuple):
+    """A session without its texts, which are stored, and what is computed of it."""
+
+    session: CoreSession
+    ledger: Ledger
+    attribution: Attribution | None
+    window: Sourced
+    counts: dict[str, Any]
+
+
+def count_file(
+    recording: Recording,
+    grown: Recording | None,
+    watch: Watcher,
+    *,
+    strict: bool,
+    window: int | None,
+    meanwhile: Callable[[], object],
+) -> tuple[Done, list[Counted]]:
+    """Read a recording and store the texts of its sessions: what is told of the file, and the sessions counted.
+
+    `grown`: the recording whose sessions this one goes on with; their events are stored under their own rows, later.
+    `meanwhile` is called once, before anything is stored.
+    """
+    apart = recording.size >= APART_FROM or _is_packed(recording)
+    options = Options(str(recording.path), strict, window, early=apart and grown is None)
+    with ThreadPoolExecutor(1, "compress") as pool:
+        intake = _Intake(recording, grown, watch, pool)
+        if apart:
+            tell_apart(options, intake.take, lambda: watch.stored(0), meanwhile)
+        else:
+            meanwhile()
+            tell(options, intake.take)
+        return intake.finish(), intake.counted
+
+
+class _Intake:
+    """Takes what a reader tells."""
+
+    def __init__(self, recording: Recording, grown: Recording | None, watch: Watcher, pool: ThreadPoolExecutor) -> None:
+        self.counted: list[Counted] = []
+        self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
+        self._done: Done | None = None
+        self._recording, self._grown, self._watch, self._pool = recording, grown, watch, pool
+        self._writer = None if grown else self._new_writer(recording)
+
+    def take(self, message: Message) -> None:
+        match message:
+            case Progress():
+                self._watch.reading(message.done, message.total)
+            case Batch() if self._writer is not None:
+                self._writer.add(message)
+            case Read():
+                self._watch.read(message.events)
+            case Cut() if self._writer is not None:
+                self._cut(self._writer, message.count)
+            case Begin():
+                self._count()
+                self._writer = self._writer or self._next_writer(message.format)
+            case End():
+                self._ended = message
+            case Done():
+                self._done = message
+            case _:
+                raise ValueError(f"{type(message).__name__} out of its turn")
+
+    def finish(self) -> Done:
+        """What was told at the end of the file. Raises EOFError where the reader ended before it did."""
+        self._count()
+        if self._done is None:
+            raise EOFError("the reader ended before the file did")
+        return self._done
+
+    def _next_writer(self, format_name: str) -> Writer:
+        """A session that goes on with a stored one has its events numbered when it takes their place."""
+        old = growth.find_old(self._grown, len(self.counted), format_name)
+        return self._new_writer(None if old else self._recording)
+
+    def _new_writer(self, recording: Recording | None) -> Writer:
+        return Writer(recording, self._pool, self._watch.stored)
+
+    def _cut(self, writer: Writer, count: int) -> None:
+        self._watch.again(writer.settle() - count)
+        if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well
+            self._writer = self._new_writer(self._recording)
+            return
+        _take_back(writer.row, count, self._watch)
+        writer.cut(count)
+
+    def _count(self) -> None:
+        """Count the session that has ended."""
+        if self._ended is None or self._writer is None:
+            return
+        ended, self._ended = self._ended, None
+        writer, self._writer = self._writer, None
+        texts: Any = writer.texts()
+        session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
+        ledger = Ledger.counted(session, EventCounter.from_bytes(ended.counted))
+        attribution = attribute(ledger) if ledger.event_count else None
+        window = window_of(session)
+        counts = session_counts(session, ledger, window.value, attribution, ended.tools)
+        self.counted.append(Counted(session, ledger, attribution, window, counts))
+
+
+def _take_back(row: Session, count: int, watch: Watcher) -> None:
+    """Leave only the first `count` events under a row."""
+    row.refresh_from_db(fields=["indexed"])
+    while row.indexed > count:
+        search.forget(row, count, until=time.monotonic() + FORGET_SECONDS)
+        watch.stored(0)
+    with transaction.atomic():
+        EventRow.objects.filter(session=row, seq__gte=count).delete()
+        Session.objects.filter(pk=row.pk).update(events=count)
+
+
+def _is_packed(recording: Recording) -> bool:
+    """A gzip stream may be a large file."""
+    with recording.path.open("rb") as file:
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC

@@ -1,0 +1,166 @@
+"""A reader's process tells the same as a reader here, and neither outlives its caller nor takes it along."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from guard_core.errors import DamagedRecording, UnknownFormat
+from guard_core.simulator.big_files import write_claude_code
+from inspector.reading import apart
+from inspector.reading.apart import ReaderFailed, tell_apart
+from inspector.reading.messages import Batch, Begin, Done, End, Message, Progress, Read
+from inspector.reading.telling import Options, tell
+
+PATIENCE = 30.0  # seconds, for a machine that has other things to do
+
+
+@pytest.fixture(scope="module")
+def transcript(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("reading") / "big.jsonl"
+    with path.open("wb") as out:
+        write_claude_code(out, steps=1_500, size=6_000_000)
+    return path
+
+
+@pytest.fixture
+def processes(monkeypatch) -> list[subprocess.Popen[bytes]]:
+    """Those that are started."""
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def starting(*args, **options):
+        started.append(popen(*args, **options))
+        return started[-1]
+
+    monkeypatch.setattr(apart.subprocess, "Popen", starting)
+    return started
+
+
+def idle() -> None:
+    """Nothing to do."""
+
+
+def told_apart(path: Path, **options: object) -> list[Message]:
+    told: list[Message] = []
+    tell_apart(Options(str(path), **{"strict": True, **options}), told.append, idle)  # type: ignore[arg-type]
+    return told
+
+
+def told_here(path: Path, **options: object) -> list[Message]:
+    told: list[Message] = []
+    tell(Options(str(path), **{"strict": True, **options}), told.append)  # type: ignore[arg-type]
+    return told
+
+
+def texts(told: list[Message]) -> list[bytes]:
+    return [text for message in told if isinstance(message, Batch) for text in message.texts]
+
+
+def of_kind(told: list[Message], *kinds: type[Message]) -> list[Message]:
+    return [message for message in told if isinstance(message, kinds)]
+
+
+def test_another_process_tells_the_same(transcript):
+    here, there = told_here(transcript), told_apart(transcript)
+    assert there == here
+    assert [type(message) for message in there[-2:]] == [End, Done]
+    assert len(texts(there)) == of_kind(there, Read)[0].events > 3_000
+
+
+def test_most_of_a_session_is_told_before_its_file_is_read(transcript):
+    early, late = told_apart(transcript, early=True), told_apart(transcript)
+    assert texts(early) == texts(late)
+    assert of_kind(early, Begin, End, Done) == of_kind(late, Begin, End, Done)
+    before = early[: next(place for place, message in enumerate(early) if isinstance(message, Read))]
+    assert len(texts(before)) > len(texts(late)) / 2
+    assert len(of_kind(early, Progress)) >= 5  # each MiB
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        (b"\x00\x01nothing", UnknownFormat, "which no known format writes"),
+        (b'{"uuid":"u","parentUuid":null,"sessionId":"s","type":"user"}\n', DamagedRecording, "message"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_raised_here(content, error, words, tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(error, match=words) as here:
+        told_here(path)
+    with pytest.raises(error, match=words) as there:
+        told_apart(path)
+    assert (there.value.line, there.value.column, there.value.reason) == (
+        here.value.line,
+        here.value.column,
+        here.value.reason,
+    )
+
+
+def test_a_reader_that_the_system_ends_is_told_as_that(transcript, processes):
+    def kill_it(message: Message) -> None:
+        if isinstance(message, Progress):
+            processes[0].send_signal(signal.SIGKILL)
+
+    with pytest.raises(MemoryError, match="ended by the system"):
+        tell_apart(Options(str(transcript), strict=True), kill_it, idle)
+
+
+def test_whoever_listens_may_stop_and_nothing_runs_on(transcript, processes):
+    def stop(message: Message) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        tell_apart(Options(str(transcript), strict=True, early=True), stop, idle)
+    assert processes[0].returncode == -signal.SIGKILL
+
+
+def test_the_caller_can_do_something_while_the_process_starts(transcript):
+    done: list[str] = []
+    options = Options(str(transcript), strict=True)
+    tell_apart(options, lambda message: done.append(type(message).__name__), idle, lambda: done.append("meanwhile"))
+    assert (done[0], done[-1]) == ("meanwhile", "Done")
+
+
+def test_idle_time_is_told_and_may_end_it_too(transcript, processes, monkeypatch, tmp_path):
+    """While nothing comes: here from a pipe that nobody writes to."""
+    monkeypatch.setattr(apart, "WAIT", 0.01)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    calls = iter(range(3))
+    with pytest.raises(StopIteration):
+        tell_apart(Options(str(pipe), strict=True), lambda message: None, lambda: next(calls))
+    assert processes[0].returncode == -signal.SIGKILL
+
+
+def test_a_mistake_of_ours_is_in_the_log_and_no_fault_of_the_file(tmp_path, monkeypatch, capfd):
+    path = tmp_path / "broken.py"
+    path.write_text("raise RuntimeError('a mistake')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text(
+        "import guard_core.recordings\nguard_core.recordings.read = lambda *_, **__: 1 / 0\n"
+    )
+    with pytest.raises(ReaderFailed):
+        told_apart(path)
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+def test_a_reader_ends_when_nobody_listens_any_more(transcript):
+    """The worker was killed: the pipe is closed, and nothing else tells."""
+    options = json.dumps({"path": str(transcript), "strict": True, "early": True})
+    process = subprocess.Popen([sys.executable, "-m", "inspector.reading", options], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    end = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert process.returncode == 1
