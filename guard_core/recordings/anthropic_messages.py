@@ -18,8 +18,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import chat, fields, log_records
+from guard_core.recordings import chat, fields, log_look, log_records
 from guard_core.recordings.base import Recording
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.openai_chat import ChatReader, is_message
 from guard_core.recordings.requests import Declared, Request
 from guard_core.recordings.source import Shape, Source
@@ -56,6 +57,9 @@ class AnthropicFormat:
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
 
 
 def _messages(record: JSON) -> list[JSON]:

@@ -20,11 +20,12 @@ from typing import Any
 
 import msgspec
 
-from guard_core.recordings import fields
+from guard_core.recordings import copilot_look, fields
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter
 from guard_core.recordings.copilot_context import Context, result_text, tool_calls
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.source import Line, Source
 
 OWN_TYPES = frozenset({"session.start", "user.message", "assistant.message", "assistant.turn_start", "system.message"})
@@ -48,6 +49,9 @@ class CopilotFormat:
         for line in source.lines():
             reader.take(line)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return copilot_look.look(source)
 
 
 FORMAT = CopilotFormat()

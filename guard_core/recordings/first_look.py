@@ -23,6 +23,6 @@ class FirstLook(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Looks(Protocol):
-    """A format that can give a first look."""
+    """A format that can give a first look; None: of this file it cannot."""
 
-    def first_look(self, source: Source) -> FirstLook: ...
+    def first_look(self, source: Source) -> FirstLook | None: ...

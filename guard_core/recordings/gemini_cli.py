@@ -8,7 +8,7 @@ new snapshot (a session resumed, where results stand twice) is an inferred edit,
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
 `error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note tells where prompt tokens
 fell. A file of a resumed session may begin with a history that another file holds. What `--output-format stream-json`
-prints has tokens for the whole run only. Neither the system prompt nor the tools are in the file.
+and `json` print has tokens for the whole run only. Neither the system prompt nor the tools are in the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
 """
 
@@ -23,9 +23,10 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import fields, gemini_stream
+from guard_core.recordings import fields, gemini_json, gemini_look, gemini_stream
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.gemini_messages import COUNTS, SNAPSHOT, Message, model_call, read_message, shown
 from guard_core.recordings.rebase import LogIndex
 from guard_core.recordings.source import Shape, Source
@@ -53,17 +54,23 @@ class GeminiCliFormat:
             return False
         value = source.json()
         if isinstance(value, dict):
-            return ("projectHash" in value and "sessionId" in value) or _is_checkpoint(value.get("history"))
+            chat = ("projectHash" in value and "sessionId" in value) or _is_checkpoint(value.get("history"))
+            return chat or gemini_json.is_result(value)
         return _is_checkpoint(value)
 
     def read(self, source: Source) -> Recording:
         if source.shape is Shape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
             return gemini_stream.read_stream(source, NAME)
+        if source.shape is Shape.JSON and gemini_json.is_result(source.json()):
+            return gemini_json.read_result(source, NAME)
         reader = _Reader(source)
         for line, record in _records(source):
             with source.tolerate(line):
                 reader.record(record, line)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return gemini_look.look(source) if source.shape is Shape.LINES else None
 
 
 def _is_patch_log(heads: list[JSON]) -> bool:

@@ -1,7 +1,8 @@
 """What `gemini --output-format stream-json` prints: messages in pieces, tool calls and results, totals at the end.
 
-Pieces (`delta`) of an answer are joined, and the calls behind them belong to the same answer. Tokens are told for the
-whole run only, so no call has its own.
+Pieces (`delta`) of an answer are joined, and the calls behind them belong to the same answer. Results of tools are what
+the screen would show, perhaps nothing: the text that the model got is not printed. Tokens are told for the whole run
+only, so no call has its own.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class _Reader:
         self.init: JSON = {}
         self.total: int | None = None
         self.failure = ""  # how the run ended, if not well
+        self.shown = False  # has a result of a tool come?
         self.answer: int | None = None  # the event of the answer that may go on
         self.parts: list[Part] = []  # of that answer
         self.pieces: list[str] = []  # of the text at its end
@@ -109,6 +111,7 @@ class _Reader:
 
     def _result(self, obj: JSON, line: int) -> None:
         self._close()
+        self.shown = True
         content = obj.get("output")
         if content is None:
             content = fields.text(fields.mapping(obj, "error"), "message")
@@ -120,6 +123,10 @@ class _Reader:
     def recording(self) -> Recording:
         self._close()
         notes = ["The system prompt and the schemas of the tools are not in the file."]
+        if self.shown:
+            notes.append(
+                "Results of tools are what the screen shows; the texts that the model got are not in the file."
+            )
         if self.total is not None:
             notes.append(f"Tokens are told for the whole run only: {self.total} input tokens over all calls.")
         if self.failure:

@@ -19,10 +19,11 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import fields, wrong_kinds
+from guard_core.recordings import fields, langchain_look, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.langchain_messages import body_of, event_of, is_message, kind_of, model_of, usage_of
 from guard_core.recordings.langchain_runs import Runs, all_runs, runs_in
 from guard_core.recordings.source import Shape, Source
@@ -60,6 +61,9 @@ class LangChainFormat:
         if not sessions:
             raise DamagedRecording("the LangChain file holds no calls of a model")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return langchain_look.look(source) if source.shape is Shape.LINES else None
 
 
 FORMAT = LangChainFormat()

@@ -1,16 +1,22 @@
 """First looks at long JSON Lines files: of each line only what tells a call's prompt tokens or a compaction.
 
 One struct a format names the keys that are looked at; everything else on a line is passed over without being built.
+Here are the means, and the formats whose lines tell all by themselves; others have a module of their own (`*_look.py`).
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from guard_core.recordings import fields
 from guard_core.recordings.first_look import FirstLook
-from guard_core.recordings.source import Source
+from guard_core.recordings.normalise import MAX_TOKENS
+from guard_core.recordings.source import BOM, Source
+
+T = TypeVar("T")
 
 
 class LookedAt(Protocol):
@@ -30,24 +36,74 @@ class LookedAt(Protocol):
     def compacts(self) -> bool: ...
 
 
-def look(source: Source, kind: type[LookedAt]) -> FirstLook:
+class Calls:
+    """Calls and compactions in the order in which they are told."""
+
+    def __init__(self) -> None:
+        self.model = ""
+        self._tokens: dict[object, int] = {}
+        self._compactions: list[int] = []
+
+    def call(self, tokens: int | None, key: str = "", model: str = "") -> None:
+        """A call; one whose tokens are no count is none. `key`: of a call that may be told again; the last counts."""
+        if tokens and 0 < tokens <= MAX_TOKENS:
+            self._tokens[key or len(self._tokens)] = tokens
+            self.model = model or self.model
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def compacted(self, at: int | None = None) -> None:
+        """A compaction before the next call, or before the call of that number."""
+        self._compactions.append(len(self) if at is None else at)
+
+    def look(self) -> FirstLook:
+        stop = len(self)
+        return FirstLook(tuple(self._tokens.values()), tuple(at for at in self._compactions if at < stop), self.model)
+
+
+def lines_of(source: Source, kind: type[T]) -> Iterator[T]:
     """Lines that are damaged, or of another shape, are passed over: the full reading tells of them."""
     decoder = msgspec.json.Decoder(kind)
-    calls: dict[object, int] = {}
-    compactions: list[int] = []
-    model = ""
     with source.stream() as stream:
+        if stream.read(len(BOM)) != BOM:
+            stream.seek(0)
         while raw := stream.readline(source.limits.line_bytes):
             try:
                 line = decoder.decode(raw)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
-            if line.compacts:
-                compactions.append(len(calls))
-            elif line.tokens > 0:
-                calls[line.key or len(calls)] = line.tokens
-            model = line.model_name or model
-    return FirstLook(tuple(calls.values()), tuple(at for at in compactions if at < len(calls)), model)
+            yield line
+
+
+def text_of(value: Any) -> str:
+    """A text; "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def tokens_of(value: Any) -> int | None:
+    """A count of tokens; None for anything else."""
+    return fields.tokens({"tokens": value}, "tokens")
+
+
+def value_of(raw: msgspec.Raw) -> Any:
+    """A value that was passed over at first; None where it is damaged."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def look(source: Source, kind: type[LookedAt]) -> FirstLook:
+    """The look at a format each of whose lines tells all by itself."""
+    calls = Calls()
+    for line in lines_of(source, kind):
+        if line.compacts:
+            calls.compacted()
+        else:
+            calls.call(line.tokens, line.key)
+        calls.model = line.model_name or calls.model
+    return calls.look()
 
 
 class _AnthropicUsage(msgspec.Struct, gc=False):

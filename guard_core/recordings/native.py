@@ -15,9 +15,10 @@ import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, OtherPart, Role, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import fields, normalise
+from guard_core.recordings import fields, native_look, normalise
 from guard_core.recordings.base import Facts, Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.source import Line, Source
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
@@ -88,6 +89,9 @@ class Native:
             raise DamagedRecording("an export without the header of a session")
         sessions = tuple(draft.session() for draft in drafts)
         return Recording(NAME, sessions, _facts(sessions), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook:
+        return native_look.look(source)
 
 
 FORMAT = Native()

@@ -24,9 +24,10 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings import chat, fields, log_records, streams, wrong_kinds
+from guard_core.recordings import chat, fields, log_look, log_records, streams, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.requests import Request, Thread, threads_of
 from guard_core.recordings.source import Shape, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
@@ -63,6 +64,9 @@ class OpenAIChatFormat:
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
 
 
 def is_message(value: Any) -> bool:

@@ -20,9 +20,10 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, part_text
-from guard_core.recordings import chat, fields, log_records, normalise, responses_items, wrong_kinds
+from guard_core.recordings import chat, fields, log_look, log_records, normalise, responses_items, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.requests import Declared, Request, message_key, threads_of
 from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.sqlite_source import Database, tables
@@ -65,6 +66,9 @@ class OpenAIResponsesFormat:
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return log_look.look_at_responses(source) if source.shape is Shape.LINES else None
 
 
 def _is_record(value: Any) -> bool:

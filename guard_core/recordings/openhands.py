@@ -24,10 +24,11 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings import chat, fields, wrong_kinds
+from guard_core.recordings import chat, fields, openhands_look, wrong_kinds
 from guard_core.recordings.base import Facts, Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.openhands_rows import SDK_KINDS, Row, array_of, conversations, is_event, is_row
 from guard_core.recordings.openhands_usage import Usage
 from guard_core.recordings.openhands_view import Sent
@@ -61,6 +62,11 @@ class OpenHandsFormat:
         if not sessions:
             raise DamagedRecording("this OpenHands file has no events that can be read")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        """Rows of an evaluation are conversations of their own: no chart shows them together."""
+        rows = any(is_row(line.obj) for line in source.head_lines())
+        return openhands_look.look(source) if source.shape is Shape.LINES and not rows else None
 
 
 FORMAT = OpenHandsFormat()

@@ -34,10 +34,11 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings import chat, fields, trace_kinds
+from guard_core.recordings import chat, fields, looks, trace_kinds, trace_look
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.first_look import FirstLook
 from guard_core.recordings.requests import UNKNOWN, Request, Thread, threads_of
 from guard_core.recordings.source import Shape, Source
 from guard_core.recordings.trace_content import answer_of, read_content
@@ -79,6 +80,11 @@ class OtlpFormat:
         if not sessions:
             raise DamagedRecording("the traces hold no calls of a language model")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return (
+            _Traces(source, _distinct(source, trace_look.spans(source))).look() if source.shape is Shape.LINES else None
+        )
 
 
 FORMAT = OtlpFormat()
@@ -169,6 +175,13 @@ class _Traces:
         self._check(groups)
         self._count(facts, groups)
         return [session for group in self._joined(groups) for session in self._read(group)]
+
+    def look(self) -> FirstLook:
+        """The calls in the order of their starts, whatever conversation they belong to."""
+        calls = looks.Calls()
+        for span in self._calls:
+            calls.call(self._usage(span)["prompt_tokens"], model=first(span.attributes, trace_kinds.MODEL_KEYS))
+        return calls.look()
 
     def _groups(self) -> list[_Group]:
         """The calls and tools of each conversation that has a name, and of each trace without one."""

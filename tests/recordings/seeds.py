@@ -112,6 +112,48 @@ def _pi() -> bytes:
     )
 
 
+def _claude_stream() -> bytes:
+    about = {"parent_tool_use_id": None, "session_id": "s"}
+    said = {"id": "m1", "role": "assistant", "model": "m", "content": _text("Done"), "usage": INPUT}
+    return lines(
+        {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": ["ls"]},
+        {"type": "user", "message": CHAT[1], **about},
+        {"type": "assistant", "message": said, **about},
+        {"type": "result", "is_error": False, "num_turns": 1, "session_id": "s", "result": "Done", "usage": INPUT},
+    )
+
+
+def _codex_exec() -> bytes:
+    return lines(
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": WORDS}},
+        {"type": "item.completed", "item": {"id": "item_1", "type": "command_execution", "aggregated_output": "a.txt"}},
+        {"type": "turn.completed", "usage": INPUT},
+    )
+
+
+def _codex_envelopes() -> bytes:
+    messages = ({"type": "agent_message", "message": "Done"}, {"type": "token_count", **INPUT})
+    settings = {"model": "m", "provider": "p", "sandbox": "none", "approval": "never", "workdir": "/repo"}
+    return lines(settings, {"prompt": WORDS}, *({"id": "0", "msg": message} for message in messages))
+
+
+def _gemini_printed() -> bytes:
+    model = {"api": {"totalRequests": 1, "totalErrors": 0}, "tokens": {"prompt": 100, "candidates": 5}}
+    stats = {"models": {"m": model}, "tools": {"totalCalls": 0}}
+    return _json({"session_id": "s", "response": WORDS, "stats": stats})
+
+
+def _pi_events() -> bytes:
+    usage = {"input": 100, "cacheRead": 0, "cacheWrite": 0, "output": 7}
+    said = {"role": "assistant", "content": _text("Done"), "usage": usage, "model": "m", "stopReason": "stop"}
+    return lines(
+        {"type": "agent_start"},
+        {"type": "message_end", "message": {"role": "user", "content": _text(WORDS)}},
+        {"type": "message_end", "message": said},
+    )
+
+
 def _opencode() -> bytes:
     end = {"type": "step-finish", "tokens": {"input": 100, "output": 5, "cache": {"read": 0, "write": 0}}}
     info = {"id": "m1", "role": "user", "time": {"created": 1_770_000_000_000}}
@@ -294,9 +336,13 @@ def _aider() -> bytes:
 SEEDS: dict[str, bytes] = {
     "compaction-inspector": _native(),
     "claude-code": _claude(),
+    "claude-code as printed": _claude_stream(),
     "adk": _json({"id": "s", "appName": "a", "userId": "u", "state": {}, "events": _ADK}),
     "codex": _codex(),
+    "codex as printed": _codex_exec(),
+    "codex as printed in envelopes": _codex_envelopes(),
     "pi": _pi(),
+    "pi as printed": _pi_events(),
     "opencode": _opencode(),
     "openai-responses": _json(_responses()),
     "anthropic-messages": _anthropic(),
@@ -304,6 +350,7 @@ SEEDS: dict[str, bytes] = {
     "openai-chat log": _chat_log(),
     "cline": _cline(),
     "gemini-cli": _gemini(),
+    "gemini-cli as printed": _gemini_printed(),
     "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
     "otlp": _otlp(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),

@@ -231,6 +231,7 @@ def test_a_printed_stream_is_joined_and_has_totals_only():
     assert [step.prompt_tokens for step in session.calls] == [None, None]
     assert (recording.facts.model_calls, recording.facts.messages) == (0, 3)
     assert any("240" in note for note in session.notes)
+    assert any("what the screen shows" in note for note in session.notes)
 
 
 def test_a_printed_stream_that_failed_says_so():

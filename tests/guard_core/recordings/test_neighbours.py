@@ -10,25 +10,38 @@ import pytest
 from guard_core.recordings import read
 from tests.guard_core.recordings import (
     test_anthropic_messages,
+    test_claude_stream,
     test_cline,
     test_codex,
+    test_codex_exec,
     test_gemini_cli,
+    test_gemini_json,
     test_openai_chat,
     test_openai_responses,
     test_opencode,
     test_pi,
+    test_pi_events,
 )
 from tests.guard_core.recordings.reading import lines
 
 BARE_CODEX = ({"id": "old", "timestamp": test_codex.TIME, "git": None}, test_codex.TURN[0]["payload"])
 SDK = {"version": 1, "sessionId": "s", "messages": [test_cline.TASK, test_cline.assistant(1, "Yes")]}
 RECORDINGS = {
-    "codex": [lines(test_codex.META, *test_codex.TURN), lines(*BARE_CODEX), lines(test_codex.META)],
-    "pi": [lines(test_pi.HEADER, *test_pi.TALK), lines(test_pi.HEADER)],
+    "claude-code": [lines(*test_claude_stream.TALK), list(test_claude_stream.TALK), test_claude_stream.ended()],
+    "codex": [
+        lines(test_codex.META, *test_codex.TURN),
+        lines(*BARE_CODEX),
+        lines(test_codex.META),
+        lines(*test_codex_exec.ITEMS),
+        lines(*test_codex_exec.ENVELOPES),
+    ],
+    "pi": [lines(test_pi.HEADER, *test_pi.TALK), lines(test_pi.HEADER), lines(*test_pi_events.TALK)],
     "opencode": [test_opencode.export(*test_opencode.TALK)],
     "gemini-cli": [
         lines(test_gemini_cli.HEADER, *test_gemini_cli.TALK),
         {**test_gemini_cli.HEADER, "messages": list(test_gemini_cli.TALK)},
+        lines(*test_gemini_cli.STREAM),
+        test_gemini_json.MANY,
     ],
     "openai-chat": [
         test_openai_chat.TALK,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import ToolResultPart
+from guard_core.events import TextPart, ToolResultPart
 from guard_core.recordings.pi import FORMAT
 from tests.guard_core.recordings.reading import (
     check_hostile,
@@ -158,6 +158,20 @@ def test_a_cleared_context_is_empty_and_no_compaction_in_the_facts():
     )
     assert [(item.at, item.kind, item.base) for item in recording.sessions[0].compactions] == [(5, "edit", ())]
     assert recording.facts.compactions == 0
+
+
+def test_system_messages_tell_the_prompt_and_the_tools():
+    tools = [{"name": "read", "description": "Reads", "parameters": {"type": "object"}}]
+    system = {"role": "system", "content": "", "sections": {"who": "You are pi.", "cwd": "/w"}, "toolsAdded": tools}
+    later = {"role": "system", "content": "Be brief.", "replace": True, "toolsAdded": tools}
+    recording = read_as(FORMAT, lines(HEADER, *chain(system, user("Hi"), assistant("Hello"))))
+    changed = session_of(*chain(system, user("Hi"), later, assistant("Hello")))
+
+    assert recording.sessions[0].system == (TextPart("You are pi.\n\n/w"),)
+    assert [tool.name for tool in recording.sessions[0].tools or ()] == ["read"]
+    assert (recording.facts.messages, recording.sessions[0].notes) == (2, ())
+    assert changed.system == (TextPart("Be brief."),)
+    assert changed.notes == ("Later changes of the system prompt or the tools: 1. The last are shown.",)
 
 
 def test_a_sub_agent_tells_its_system_prompt():
