@@ -4,7 +4,10 @@ together again as `opencode export` writes it, which is a recording.
     storage/session/<project>/<session>.json, message/<session>/<message>.json, part/<message>/<part>.json
     storage/session/info/<session>.json, message/<session>/…, part/<session>/<message>/…       (until 0.6)
 
-Source: https://github.com/sst/opencode, packages/opencode/src/storage/storage.ts; seen in 0.5.29 and 1.0.152.
+What else lies there is nothing of a session; `session/share` of old versions has files of the same names, with the keys
+of shared sessions. `static/js/storage.js` makes the same bytes of a folder that is dropped in a browser.
+Source: https://github.com/sst/opencode, packages/opencode/src/storage/storage.ts and src/session/index.ts; seen in
+0.5.29 and 1.0.152.
 """
 
 from __future__ import annotations
@@ -17,18 +20,19 @@ import msgspec
 from guard_core.errors import DamagedRecording
 
 NAME = "storage"
+SHARED = "share"
 
 
 def is_storage(folder: Path) -> bool:
     """Is this the folder in which OpenCode kept its sessions?"""
-    return folder.name == NAME and any(_named(folder / "session", "ses_"))
+    return folder.name == NAME and any(_sessions(folder))
 
 
 class Storage:
     """The sessions of a storage folder: the file that names each, and all of it as an export."""
 
     def __init__(self, folder: Path) -> None:
-        self.sessions = list(_named(folder / "session", "ses_"))
+        self.sessions = list(_sessions(folder))
         self._messages = {path.name: path for path in _folders(folder, "message", "ses_")}
         self._parts = {path.name: path for path in _folders(folder, "part", "msg_")}
 
@@ -56,8 +60,9 @@ def _files(folder: Path | None, prefix: str) -> list[Path]:
     return sorted(folder.glob(f"{prefix}*.json")) if folder is not None else []
 
 
-def _named(folder: Path, prefix: str) -> Iterator[Path]:
-    yield from sorted(folder.glob(f"*/{prefix}*.json"))
+def _sessions(folder: Path) -> Iterator[Path]:
+    """The files that name the sessions."""
+    yield from sorted(path for path in folder.glob("session/*/ses_*.json") if path.parent.name != SHARED)
 
 
 def _folders(folder: Path, kind: str, prefix: str) -> Iterator[Path]:

@@ -61,8 +61,8 @@ def _reason(folder: str, name: str) -> str:
         return "an output that Claude Code moved out of the transcript; the model saw what the transcript holds of it"
     if name.startswith(STORED) and name.endswith(".json") and "storage" in parts:
         return (
-            "a piece of OpenCode's storage folder: import the folder with `manage.py import`, or the file that "
-            "`opencode export` writes of a session"
+            "a piece of OpenCode's storage folder: drop or choose the folder `storage` as a whole, or import the file "
+            "that `opencode export` writes of a session"
         )
     if "subagents" in parts and name.endswith(".meta.json"):
         return "a note on a sub-agent; its transcript is the file beside it"

@@ -1,12 +1,18 @@
 // Sends dropped, chosen or pasted sessions with progress, and says in words what the server refused.
 // Hooks: form[data-upload], [data-drop] (a zone; the whole window takes drops as well), [data-upload-status],
 // [data-folder] (a way to choose a folder, for browsers with script).
+import { putTogether } from "./storage.js";
+
 const form = document.querySelector("form[data-upload]");
 const status = document.querySelector("[data-upload-status]");
-const MAX_FILES = 20000;
+const MAX_FILES = 20000; // to send
+const MAX_FOUND = 200000; // in a folder: many small files may be one session
 const BATCH_FILES = 50; // in one request
 const BATCH_BYTES = 32e6; // a larger file has a request of its own
 const NAMED = 4; // files of one reason that are named
+const LOOK_EVERY = 500; // files found in a folder, until their number is shown again
+const DAMAGED = "a damaged piece of OpenCode's storage folder: it holds no JSON value";
+const LOOSE = "a piece of OpenCode's storage folder that belongs to no session in it";
 
 function element(name, className, text = "") {
   const node = document.createElement(name);
@@ -45,20 +51,26 @@ function unit(item) {
   return (item.path || item.file.name).replace(/-(wal|shm)$/, "");
 }
 
-function form_of(files, mode) {
+// The form of a request. A session that lies in many files is put together now; `told` gets what went wrong with it.
+async function form_of(files, mode, told, signal, read) {
   const data = new FormData(form);
   data.delete("file");
-  for (const { file, path } of files) {
-    data.append("file", file, file.name);
-    data.append("path", path);
-  }
   if (files.length) data.delete("text");
   if (mode) data.set("mode", mode);
+  const leave = data.get("mode") === "lenient" && ((name) => told.aside.push({ name, reason: DAMAGED }));
+  for (const { file, path, gather } of files) {
+    try {
+      data.append("file", gather ? await gather({ signal, read, leave }) : file, file.name);
+      data.append("path", gather ? "" : path); // a session that is known as one is no file that merely lies in a folder
+    } catch (error) {
+      if (!signal.aborted) told.imports.push({ name: file.name, state: "failed", error: error.message, mendable: true });
+    }
+  }
   return data;
 }
 
 // All files, some at a time, so that no request is larger than the server takes; then what became of them.
-async function send(files, mode) {
+async function send(files, mode, loose = []) {
   const bar = element("progress", "");
   bar.max = 1;
   const title = files.length > 1 ? `${files.length.toLocaleString("en")} files` : files[0]?.file.name ?? "the pasted session";
@@ -68,16 +80,20 @@ async function send(files, mode) {
   const control = new AbortController();
   stop.addEventListener("click", () => control.abort());
   say(line, bar, stop);
-  const total = files.reduce((sum, item) => sum + item.file.size, 0) || 1;
-  const told = { imports: [], aside: [], refused: [] };
-  let sent = 0;
+  const total = files.reduce((sum, { file, gather }) => sum + file.size * (gather ? 2 : 1), 0) || 1; // read, then sent
+  const told = { imports: [], aside: loose.map(({ file }) => ({ name: file.name, reason: LOOSE })), refused: [] };
+  let done = 0;
+  const reach = (bytes) => { bar.value = Math.min(1, (done + bytes) / total); };
+  const read = (bytes) => { done += bytes; reach(0); };
   for (const batch of files.length ? batches(files) : [[]]) {
-    const answer = await post(form_of(batch, mode), control.signal, (bytes) => { bar.value = Math.min(1, (sent + bytes) / total); }, () => {
+    const data = await form_of(batch, mode, told, control.signal, read);
+    if (control.signal.aborted) break;
+    const answer = batch.length && !data.has("file") ? {} : await post(data, control.signal, reach, () => {
       if (files.length < 2) { line.textContent = `Reading ${title} …`; bar.removeAttribute("value"); }
     });
     if (control.signal.aborted) break;
-    sent += batch.reduce((sum, item) => sum + item.file.size, 0);
-    if (files.length > 1) line.textContent = `Sending ${title} … ${Math.round(100 * sent / total)} %`;
+    done += batch.reduce((sum, item) => sum + item.file.size, 0);
+    if (files.length > 1) line.textContent = `Sending ${title} … ${Math.round(100 * done / total)} %`;
     told.imports.push(...answer.imports ?? []);
     told.aside.push(...answer.aside ?? []);
     if (answer.error) told.refused.push(answer.error);
@@ -86,9 +102,11 @@ async function send(files, mode) {
   show(told, files);
 }
 
-function sendAll(files) {
-  if (files.length >= MAX_FILES) say(refusal(`A folder may hold ${MAX_FILES.toLocaleString("en")} files here; import a larger one with “manage.py import”.`));
-  else if (files.length) send(files);
+function sendAll(found) {
+  const { files, loose } = putTogether(found);
+  const limit = found.length >= MAX_FOUND ? MAX_FOUND : MAX_FILES;
+  if (found.length >= MAX_FOUND || files.length >= MAX_FILES) say(refusal(`A folder may hold ${limit.toLocaleString("en")} files here; import a larger one with “manage.py import”.`));
+  else if (files.length) send(files, "", loose);
 }
 
 function post(data, signal, progress, arrived) {
@@ -170,7 +188,7 @@ function link(count) {
   return line;
 }
 
-// A dropped folder is walked; what a browser cannot walk comes as plain files.
+// A dropped folder is walked, with what was found so far; what a browser cannot walk comes as plain files.
 async function dropped(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (!entries.length) return [...transfer.files].map((file) => placed(file));
@@ -180,18 +198,19 @@ async function dropped(transfer) {
 }
 
 async function walk(entry, files) {
-  if (files.length >= MAX_FILES) return;
+  if (files.length >= MAX_FOUND) return;
   if (entry.isFile) {
     const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
     const path = entry.fullPath.replace(/^\//, "");
     files.push(placed(file, path.includes("/") ? path : ""));
+    if (files.length % LOOK_EVERY === 0) say(element("p", "small muted", `Looking through the folder … ${files.length.toLocaleString("en")} files`));
     return;
   }
   const reader = entry.createReader();
   for (;;) {
     const batch = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
     if (!batch.length) return;
-    for (const child of batch) await walk(child, files);
+    await Promise.all(batch.map((child) => walk(child, files)));
   }
 }
 

@@ -75,6 +75,12 @@ def test_the_folder_is_known_by_its_name_and_its_sessions(storage: Path, tmp_pat
     assert not is_storage(storage / "session")
 
 
+def test_the_key_of_a_shared_session_is_no_session(storage: Path) -> None:
+    write(storage / "session" / "share" / "ses_1.json", {"secret": "s", "url": "u"})
+    (named,) = Storage(storage).sessions
+    assert named.parent.name != "share"
+
+
 def test_a_damaged_file_is_named(storage: Path) -> None:
     damaged = next(storage.rglob("prt_3.json"))
     damaged.write_text("{")

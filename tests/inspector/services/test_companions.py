@@ -97,11 +97,16 @@ def test_logs_of_other_folders_are_not_taken():
         ("p/0ccf/subagents", "agent-a1.meta.json", "sub-agent"),
         ("p", "state.db-shm", "memory"),
         ("", "state.db-wal", "together with state.db"),
+        ("opencode/storage/part/msg_1", "prt_1.json", "as a whole"),
     ],
 )
 def test_what_is_no_session_is_left_aside_with_a_reason(folder, name, word):
     (unit,) = arranged([(folder, name)])
     assert word in unit.aside
+
+
+def test_a_session_put_together_of_a_storage_folder_is_a_session():
+    assert arranged([("", "ses_1.json")]) == [Unit(0)]
 
 
 def test_a_transcript_of_a_sub_agent_is_a_session():
