@@ -14,44 +14,50 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-from guard_core.attribution import Attribution, attribute
-from guard_core.errors import (
-    DamagedRecording,
-    GuardError,
-    LimitExceeded,
-    RecordingError,
-    SettingError,
-    SummaryFailed,
-    TokenizerUnavailable,
-    UnknownFormat,
-    UnknownName,
-)
-from guard_core.events import (
-    Event,
-    MediaPart,
-    OtherPart,
-    ReasoningPart,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
-from guard_core.findings import Finding, findings, verdict
-from guard_core.ledger import Ledger
-from guard_core.models import window_of
-from guard_core.policies import POLICIES, Check, Decision, Policy, get_policy
-from guard_core.recordings import FORMATS, Recording, read
-from guard_core.replay import observe_recorded, replay
-from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, Source, Sourced, ToolDefinition
-from guard_core.simulator.flow import Simulation, Turn, play
-from guard_core.simulator.running import run_scenario
-from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
-from guard_core.summaries.base import Summarizer, Summary, SummaryRequest
-from guard_core.summaries.sizes import get_summarizer
-from guard_core.sweep import SweepResult, sweep
-from guard_core.trace import CompactionRecord, Pass, Term, Trace
-from guard_core.usage import AttributedUsage, RatioUsage, Usage, usage_for
-from guard_core.views import Inserted, Rewritten, Span, Synthetic, View, materialise
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from guard_core.attribution import Attribution, attribute
+    from guard_core.errors import (
+        DamagedRecording,
+        GuardError,
+        LimitExceeded,
+        RecordingError,
+        SettingError,
+        SummaryFailed,
+        TokenizerUnavailable,
+        UnknownFormat,
+        UnknownName,
+    )
+    from guard_core.events import (
+        Event,
+        MediaPart,
+        OtherPart,
+        ReasoningPart,
+        Role,
+        TextPart,
+        ToolCallPart,
+        ToolResultPart,
+    )
+    from guard_core.findings import Finding, findings, verdict
+    from guard_core.ledger import Ledger
+    from guard_core.models import window_of
+    from guard_core.policies import POLICIES, Check, Decision, Policy, get_policy
+    from guard_core.recordings import FORMATS, Recording, read
+    from guard_core.replay import observe_recorded, replay
+    from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, Source, Sourced, ToolDefinition
+    from guard_core.simulator.flow import Simulation, Turn, play
+    from guard_core.simulator.running import run_scenario
+    from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+    from guard_core.summaries.base import Summarizer, Summary, SummaryRequest
+    from guard_core.summaries.sizes import get_summarizer
+    from guard_core.sweep import SweepResult, sweep
+    from guard_core.trace import CompactionRecord, Pass, Term, Trace
+    from guard_core.usage import AttributedUsage, RatioUsage, Usage, usage_for
+    from guard_core.views import Inserted, Rewritten, Span, Synthetic, View, materialise
 
 __all__ = [
     "FORMATS",
@@ -123,3 +129,52 @@ __all__ = [
     "verdict",
     "window_of",
 ]
+
+# Where each name lives. It is imported when it is asked for: who reads a file does not wait for policies and arrays.
+_HOMES = {
+    name: module
+    for module, names in {
+        "attribution": "Attribution attribute",
+        "errors": "DamagedRecording GuardError LimitExceeded RecordingError SettingError SummaryFailed "
+        "TokenizerUnavailable UnknownFormat UnknownName",
+        "events": "Event MediaPart OtherPart ReasoningPart Role TextPart ToolCallPart ToolResultPart",
+        "findings": "Finding findings verdict",
+        "ledger": "Ledger",
+        "models": "window_of",
+        "policies": "POLICIES Check Decision Policy get_policy",
+        "recordings": "FORMATS Recording read",
+        "replay": "observe_recorded replay",
+        "sessions": "GuardState ModelCall RecordedCompaction Session Source Sourced ToolDefinition",
+        "simulator.flow": "Simulation Turn play",
+        "simulator.running": "run_scenario",
+        "simulator.scenarios": "SCENARIOS Scenario get_scenario",
+        "summaries.base": "Summarizer Summary SummaryRequest",
+        "summaries.sizes": "get_summarizer",
+        "sweep": "SweepResult sweep",
+        "trace": "CompactionRecord Pass Term Trace",
+        "usage": "AttributedUsage RatioUsage Usage usage_for",
+        "views": "Inserted Rewritten Span Synthetic View materialise",
+    }.items()
+    for name in names.split()
+}
+
+
+class _Package(ModuleType):
+    """The package: a submodule does not hide the function of its name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{self.__name__}.{_HOMES[name]}"), name)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_HOMES})
+
+
+sys.modules[__name__].__class__ = _Package

@@ -14,8 +14,10 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from guard_core.ledger import Base, Ints, Ledger, event_columns, prefix_sums
-from guard_core.packing import Packed, check_version, decode, encode, pack_columns, unpack_columns
+from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.costs import event_columns
+from guard_core.ledger import Base, Ints, Ledger, prefix_sums
+from guard_core.packing import check_version, decode, encode
 from guard_core.ratios import KINDS, MESSAGE, MODEL_TEXT, Floats, content, content_of, estimates, fit, start_ratios
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.ledger import STARTS_WITH_MARKER, Ints, Ledger
+from guard_core.costs import STARTS_WITH_MARKER
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.contents import Costs
 from guard_core.policies.contextguard.settings import MENDS, Settings

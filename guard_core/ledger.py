@@ -5,7 +5,6 @@ All columns are int64. Counted once per session; the text is not needed again fo
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,42 +12,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.events import (
-    Event,
-    MediaPart,
-    ReasoningPart,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    part_text,
-    utf8_bytes,
-)
-from guard_core.packing import Packed, check_version, decode, encode, pack_columns, unpack_columns
+from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.costs import EVENT_COLUMNS, IN_PAIR, STARTS_TURN, EventCounter, event_columns
+from guard_core.packing import check_version, decode, encode
 from guard_core.sessions import RecordedCompaction, Session
-from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
+from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
 from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
 
 Ints = NDArray[np.int64]
 
-# One entry per event. Tokens of the first three are ContextGuard's heuristic (bytes // 4 per field), split by what
-# its profiles count or leave out, so that any profile is a sum of columns.
-EVENT_COLUMNS = (
-    "text_tokens",  # text, calls and results
-    "inline_tokens",  # inline data
-    "metadata_tokens",  # part metadata and server-side tool parts
-    "chars",  # code points of all text
-    "bytes",  # UTF-8 bytes of all text
-    "media_bytes",  # raw bytes of inline media
-    "reasoning_bytes",  # of `bytes`: reasoning text
-    "call_bytes",  # of `bytes`: tool calls
-    "result_bytes",  # of `bytes`: tool results
-    "opaque_bytes",  # signed or encrypted reasoning, not in `bytes`
-    "flags",  # bits below
-    "request_bytes",  # UTF-8 bytes of the first non-empty text part
-    "fallback_bytes",  # what the mechanical summary takes from it
-    "transcript_bytes",  # what the summariser's prompt shows of it
-)
 STEP_COLUMNS = (
     "at",  # events in the log when the request was built
     "response",  # index of the answering event, -1: none
@@ -61,10 +33,6 @@ STEP_COLUMNS = (
     "turn",  # number of that turn, from 0; -1 before the first
 )
 
-USER, MODEL, SYSTEM = 1, 2, 4
-HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
-STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
-IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
 LEDGER_VERSION = 2  # of the stored bytes; raise it when a column is added or changes its meaning
 _SCALARS = (
     "system_tokens",
@@ -75,7 +43,6 @@ _SCALARS = (
     "usage_ratio",
     "usage_reported_from",
 )
-_ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
 
 
 class Base(msgspec.Struct, frozen=True):
@@ -199,7 +166,7 @@ class Ledger:
     def counted(cls, session: Session, counter: EventCounter) -> Ledger:
         """The ledger of a session whose events were counted one by one; they are not looked at again."""
         system_text, system_inline, system_metadata = parts_costs(session.system or ())
-        events = counter.columns()
+        events = _event_table(counter)
         return cls(
             events=events,
             steps=_step_columns(session, np.flatnonzero(events["flags"] & STARTS_TURN)),
@@ -236,122 +203,24 @@ def prefix_sums(column: Ints) -> Ints:
     return sums
 
 
-class EventCounter:
-    """Counts events one after the other, in order, so that nobody needs to hold all of them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._values = array("q")
-        self._open_calls: dict[tuple[str, str], list[int]] = {}
-        self._pairs = array("q")  # begin and end of each pair of a call and its result
-
-    def add(self, event: Event) -> None:
-        """Count one event."""
-        self._values.extend(event_columns(event).values())
-        for part in event.parts:
-            if isinstance(part, ToolCallPart):
-                key = ("id", part.id) if part.id else ("name", part.name)
-                self._open_calls.setdefault(key, []).append(self.count)
-            elif isinstance(part, ToolResultPart):
-                start = _take_call(self._open_calls, part)
-                if start is not None:
-                    self._pairs.extend((start, self.count))
-        self.count += 1
-
-    def columns(self) -> dict[str, Ints]:
-        """The columns of EVENT_COLUMNS."""
-        table = np.array(self._values, dtype=np.int64).reshape(self.count, len(EVENT_COLUMNS))
-        columns = {name: table[:, place].copy() for place, name in enumerate(EVENT_COLUMNS)}
-        columns["flags"] |= np.where(self._inside_pairs(), IN_PAIR, 0)
-        return columns
-
-    def to_bytes(self) -> bytes:
-        """What is counted, for another process to take its columns; it does not go on there."""
-        return encode((self.count, self._values.tobytes(), self._pairs.tobytes()))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> EventCounter:
-        """The same counts again; GuardError for bytes of something else."""
-        counter = cls()
-        counter.count, values, pairs = decode(data, tuple[int, bytes, bytes], "counts")
-        counter._values.frombytes(values)
-        counter._pairs.frombytes(pairs)
-        return counter
-
-    def _inside_pairs(self) -> NDArray[np.bool_]:
-        """For every event: is there a tool call before it whose result stands at it or after it.
-
-        Results are matched by id; where ids are missing, to the oldest open call of the same name, else to the oldest.
-        """
-        pairs = np.array(self._pairs, dtype=np.int64).reshape(-1, 2)
-        depth = np.zeros(self.count + 1, dtype=np.int64)
-        np.add.at(depth, pairs[:, 0] + 1, 1)
-        np.add.at(depth, pairs[:, 1] + 1, -1)
-        return np.asarray(np.cumsum(depth[:-1]) > 0)
+def _event_table(counter: EventCounter) -> dict[str, Ints]:
+    """The columns of EVENT_COLUMNS, from the counts of each event."""
+    table = np.array(counter.values, dtype=np.int64).reshape(counter.count, len(EVENT_COLUMNS))
+    columns = {name: table[:, place].copy() for place, name in enumerate(EVENT_COLUMNS)}
+    columns["flags"] |= np.where(_inside_pairs(counter), IN_PAIR, 0)
+    return columns
 
 
-def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:
-    for key in (("id", result.call_id), ("name", result.name)):
-        if waiting := open_calls.get(key):
-            start = waiting.pop(0)
-            if not waiting:
-                del open_calls[key]
-            return start
-    return None
+def _inside_pairs(counter: EventCounter) -> NDArray[np.bool_]:
+    """For every event: is there a tool call before it whose result stands at it or after it.
 
-
-def event_columns(event: Event) -> dict[str, int]:
-    """The cost of one event in every column of EVENT_COLUMNS, in their order; in one pass, since all are counted."""
-    text_tokens, inline_tokens, metadata_tokens = event_costs(event)
-    flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
-    chars = total = media = reasoning = call = result = opaque = 0
-    request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
-    said = len(event.role.value) + 2
-    for index, part in enumerate(event.parts):
-        text = part_text(part)
-        size = utf8_bytes(text)
-        chars += len(text)
-        total += size
-        if isinstance(part, TextPart | ReasoningPart):
-            if text:
-                request = request or size
-                fallback += said + min(size, 200) + (3 if size > 200 else 0) + 1
-                transcript += said + size + 1
-            if isinstance(part, ReasoningPart):
-                reasoning += size
-                opaque += part.opaque_bytes
-                flags |= HAS_REASONING
-            else:
-                flags |= HAS_TEXT if text else 0
-                if index == 0 and text.startswith("[Previous conversation summary]"):
-                    flags |= STARTS_WITH_MARKER
-        elif isinstance(part, ToolCallPart):
-            call += size
-            transcript += said + len("[called tool: ]") + utf8_bytes(part.name) + 1
-            flags |= HAS_CALL
-        elif isinstance(part, ToolResultPart):
-            result += size
-            transcript += said + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
-            flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
-        elif isinstance(part, MediaPart):
-            media += part.size
-            flags |= HAS_MEDIA
-    return {
-        "text_tokens": text_tokens,
-        "inline_tokens": inline_tokens,
-        "metadata_tokens": metadata_tokens,
-        "chars": chars,
-        "bytes": total,
-        "media_bytes": media,
-        "reasoning_bytes": reasoning,
-        "call_bytes": call,
-        "result_bytes": result,
-        "opaque_bytes": opaque,
-        "flags": flags,
-        "request_bytes": request,
-        "fallback_bytes": fallback,
-        "transcript_bytes": transcript,
-    }
+    Results are matched by id; where ids are missing, to the oldest open call of the same name, else to the oldest.
+    """
+    pairs = np.array(counter.pairs, dtype=np.int64).reshape(-1, 2)
+    depth = np.zeros(counter.count + 1, dtype=np.int64)
+    np.add.at(depth, pairs[:, 0] + 1, 1)
+    np.add.at(depth, pairs[:, 1] + 1, -1)
+    return np.asarray(np.cumsum(depth[:-1]) > 0)
 
 
 def synthetic_columns(size: int) -> dict[str, int]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.ledger import HAS_MEDIA, MODEL, Ints, Ledger
+from guard_core.costs import HAS_MEDIA, MODEL
+from guard_core.ledger import Ints, Ledger
 
 Floats = NDArray[np.float64]
 

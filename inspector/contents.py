@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -10,7 +9,6 @@ import msgspec
 from guard_core.events import (
     Event,
     MediaPart,
-    OtherPart,
     Part,
     ReasoningPart,
     Role,
@@ -37,36 +35,38 @@ def packed(event: Event) -> bytes:
 
 def text_of(parts: tuple[Part, ...]) -> str:
     """What is searched of a message: all of it that is text, tool calls and results too."""
-    return "\n".join(piece for part in parts for piece in _pieces(part))
+    pieces: list[str] = []
+    for part in parts:
+        if isinstance(part, TextPart | ReasoningPart):
+            pieces.append(part.text)
+        elif isinstance(part, ToolCallPart):
+            pieces.append(part.name)
+            pieces += leaves(part.arguments)
+        elif isinstance(part, ToolResultPart):
+            pieces.append(part.name)
+            pieces += leaves(part.content)
+        elif isinstance(part, MediaPart):
+            pieces.append(part.uri[:2_000])
+        else:
+            pieces += leaves(part.value)
+    return "\n".join(pieces)
 
 
-def _pieces(part: Part) -> Iterator[str]:
-    match part:
-        case TextPart() | ReasoningPart():
-            yield part.text
-        case ToolCallPart():
-            yield part.name
-            yield from leaves(part.arguments)
-        case ToolResultPart():
-            yield part.name
-            yield from leaves(part.content)
-        case MediaPart():
-            yield part.uri[:2_000]
-        case OtherPart():
-            yield from leaves(part.value)
-
-
-def leaves(value: Any) -> Iterator[str]:
+def leaves(value: Any) -> list[str]:
     """The keys and values of a JSON value, in order. Not its JSON text, where a line break is a letter n."""
+    if isinstance(value, str):
+        return [value]
+    found: list[str] = []
     waiting = [value]
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
-            yield item
+            found.append(item)
         elif isinstance(item, dict):
             for key, inner in reversed(item.items()):
                 waiting += [inner, key]
         elif isinstance(item, list | tuple):
             waiting += reversed(item)
         elif item is not None:
-            yield str(item)
+            found.append(str(item))
+    return found

@@ -10,17 +10,8 @@ import numpy as np
 
 from guard_core.conformance.compare import Comparison, Verdict
 from guard_core.conformance.vectors import Constants, Row, SingleshotFile, VectorError, convert, parse
-from guard_core.ledger import (
-    EVENT_COLUMNS,
-    HAS_CALL,
-    HAS_MEDIA,
-    HAS_RESULT,
-    HAS_TEXT,
-    MODEL,
-    STEP_COLUMNS,
-    USER,
-    Ledger,
-)
+from guard_core.costs import EVENT_COLUMNS, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MODEL, USER
+from guard_core.ledger import STEP_COLUMNS, Ledger
 from guard_core.policies import Policy, get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries

@@ -170,11 +170,11 @@ class _Reader:
 
     def _keep(self, line: Line, parts: tuple[Part, ...], **values: Any) -> None:
         """A message (fields of `Message`), its texts on the shelf where there is one."""
-        shelf = self.source.shelf
+        shelf, usage = self.source.shelf, values.get("usage")
         self.messages[line.number] = Message(
             parts=tuple(map(outline, parts)) if shelf else parts,
             place=shelf.put(parts) if shelf else None,
-            timestamp=fields.timestamp(line.obj, "timestamp"),
+            timestamp=usage.timestamp if usage else fields.timestamp(line.obj, "timestamp"),
             agent=fields.text(line.obj, "agentId"),
             **values,
         )

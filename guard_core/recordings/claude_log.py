@@ -161,7 +161,9 @@ class Log:
             meta=message.meta,
         )
         self.index[message.node.uuid] = index
-        self.results.update({part.call_id: index for part in parts if isinstance(part, ToolResultPart)})
+        for part in parts:
+            if isinstance(part, ToolResultPart):
+                self.results[part.call_id] = index
         return index
 
     def _compaction(self, summary: Message | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
@@ -251,21 +251,12 @@ class Source:
             return DamagedRecording(otherwise)
         return DamagedRecording(f"{otherwise}: {first.message}", line=first.line, column=first.column)
 
-    @contextmanager
-    def tolerate(self, line: int | None = None) -> Iterator[None]:
+    def tolerate(self, line: int | None = None) -> AbstractContextManager[None, bool]:
         """Around the handling of one line or record: a RecordingError inside skips it in lenient mode, and is noted.
 
         Change nothing of your own inside before everything that can fail has been checked.
         """
-        try:
-            yield
-        except LimitExceeded:
-            raise
-        except RecordingError as error:
-            place = error.line if error.line is not None else line
-            if self.strict:
-                raise type(error)(error.reason, line=place, column=error.column) from error
-            self.notes.problem(error.reason, place, error.column)
+        return _Tolerance(self, line)
 
     # -- reading lines
 
@@ -426,6 +417,27 @@ class Source:
         os.close(handle)
         self._temporary.append(Path(name))
         return Path(name)
+
+
+class _Tolerance:
+    """A class, since it is entered for every line, and a generator takes thrice as long."""
+
+    __slots__ = ("_line", "_source")
+
+    def __init__(self, source: Source, line: int | None) -> None:
+        self._source, self._line = source, line
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, RecordingError) or isinstance(error, LimitExceeded):
+            return False
+        place = error.line if error.line is not None else self._line
+        if self._source.strict:
+            raise type(error)(error.reason, line=place, column=error.column) from error
+        self._source.notes.problem(error.reason, place, error.column)
+        return True
 
 
 def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bool, limits: Limits) -> Source:

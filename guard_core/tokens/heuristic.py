@@ -13,7 +13,6 @@ from typing import Any
 from guard_core.events import (
     Event,
     MediaPart,
-    OtherPart,
     Part,
     ReasoningPart,
     TextPart,
@@ -37,19 +36,19 @@ def parts_costs(parts: Iterable[Part]) -> Costs:
     """Heuristic tokens of some parts: (text, calls and results; inline data; metadata and server-side parts)."""
     text = inline = metadata = 0
     for part in parts:
-        metadata += entries_tokens(part.metadata)
-        match part:
-            case TextPart() | ReasoningPart():
-                text += text_tokens(part.text)
-            case ToolCallPart():
-                text += text_tokens(part.name) + entries_tokens(part.arguments)
-            case ToolResultPart():
-                text += text_tokens(part.name) + result_tokens(part.content)
-            case MediaPart():
-                if not part.uri:
-                    inline += text_tokens(part.mime) + part.size // BYTES_PER_TOKEN
-            case OtherPart():
-                metadata += text_tokens(render(part.value))
+        if part.metadata is not None:
+            metadata += entries_tokens(part.metadata)
+        if isinstance(part, TextPart | ReasoningPart):
+            text += utf8_bytes(part.text) // BYTES_PER_TOKEN
+        elif isinstance(part, ToolCallPart):
+            text += text_tokens(part.name) + entries_tokens(part.arguments)
+        elif isinstance(part, ToolResultPart):
+            text += text_tokens(part.name) + result_tokens(part.content)
+        elif isinstance(part, MediaPart):
+            if not part.uri:
+                inline += text_tokens(part.mime) + part.size // BYTES_PER_TOKEN
+        else:
+            metadata += text_tokens(render(part.value))
     return text, inline, metadata
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from guard_core.costs import HAS_RESULT, MODEL, USER
 from guard_core.events import Event
-from guard_core.ledger import HAS_RESULT, MODEL, USER, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Source, Sourced
 from inspector.presenters.numbers import counted, percent, tokens
 from inspector.presenters.parts import role_of, summary_line

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from guard_core import recordings
+from guard_core.costs import EventCounter
 from guard_core.errors import RecordingError
 from guard_core.events import Event
-from guard_core.ledger import EventCounter
 from guard_core.packing import encode
 from guard_core.sessions import Session
 from inspector.contents import packed, text_of

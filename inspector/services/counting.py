@@ -15,7 +15,8 @@ import msgspec
 from django.db import transaction
 
 from guard_core.attribution import Attribution, attribute
-from guard_core.ledger import EventCounter, Ledger
+from guard_core.costs import EventCounter
+from guard_core.ledger import Ledger
 from guard_core.models import window_of
 from guard_core.packing import decode
 from guard_core.recordings.source import GZIP_MAGIC

@@ -20,12 +20,13 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.comparison import COUNTERS, given_errors, request_counts
 from guard_core.errors import GuardError
 from guard_core.events import part_text
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import Errors, errors, measure_session
-from guard_core.packing import Packed, decode, encode, pack_columns, unpack_columns
+from guard_core.packing import decode, encode
 from guard_core.trace import Trace
 from inspector import convert
 from inspector.figures.decimate import thinned

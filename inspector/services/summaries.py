@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from guard_core.attribution import Attribution
+from guard_core.costs import STARTS_TURN
 from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
-from guard_core.ledger import STARTS_TURN, Ledger
+from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.sessions import Session

@@ -26,7 +26,9 @@ from uuid import uuid4
 from guard_core.simulator.big_files import write_claude_code
 from tests.services.server import Running, running
 
-SAMPLE_EVERY = 0.05  # seconds
+SAMPLE_EVERY = 0.1  # seconds between two looks at the memory; each reads the page tables of all processes
+VISIT_EVERY = 0.5  # seconds between two visits to other pages, as by somebody who works with them
+ASK_EVERY = 0.2  # seconds between two looks whether it is complete; a page asks once a second
 BLOCK = 1 << 20
 PATIENCE = 180.0  # seconds
 
@@ -56,11 +58,11 @@ class Sampler:
         number = 0
         while not self.over.wait(SAMPLE_EVERY):
             self.memory.append(memory(self.server.process.pid))
-            if (number := number + 1) % 5 == 0:
+            if (number := number + 1) % 10 == 0:
                 self.disk.append(sum(size_of(folder) for folder in self.folders))
 
     def _visit(self) -> None:
-        while not self.over.wait(0.1):
+        while not self.over.wait(VISIT_EVERY):
             for path, delays in self.delays.items():
                 started = time.monotonic()
                 status = self.server.get(path).status
@@ -79,6 +81,16 @@ def memory(root: int) -> tuple[float, float]:
         resident += int(re.search(r"^Rss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
         shared += int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
     return resident / 1024, shared / 1024
+
+
+def at_rest(server: Running) -> None:
+    """Wait until the processes have loaded what they load at their start: for a second none has grown."""
+    last, since = 0.0, time.monotonic()
+    while time.monotonic() - since < 1:
+        now = memory(server.process.pid)[0]
+        if now > last + 1:
+            last, since = now, time.monotonic()
+        time.sleep(SAMPLE_EVERY)
 
 
 def family(root: int) -> list[int]:
@@ -143,12 +155,12 @@ def send_file(server: Running, path: Path) -> tuple[dict[str, Any], float, float
     return found, last, answered
 
 
-def wait_for(condition: Callable[[], Any]) -> Any:
+def wait_for(condition: Callable[[], Any], every: float) -> Any:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if found := condition():
             return found
-        time.sleep(0.03)
+        time.sleep(every)
     raise SystemExit("it did not end in time")
 
 
@@ -171,15 +183,16 @@ def percentile(values: list[float], share: float) -> float:
 def measure(server: Running, path: Path) -> str:
     """Upload one file and print every figure; the address of its session."""
     server.get("/")
+    at_rest(server)
     before = memory(server.process.pid)
     folders = [server.data_dir, server.data_dir.with_name("tmp")]
     disk = sum(size_of(folder) for folder in folders)
     with Sampler(server, folders) as seen:
         started = time.monotonic()
         job, last, answered = send_file(server, path)
-        wait_for(first_chart(server, job))
+        wait_for(first_chart(server, job), 0.03)
         charted = time.monotonic()
-        page = wait_for(lambda: ended(server, job))
+        page = wait_for(lambda: ended(server, job), ASK_EVERY)
         ready = time.monotonic()
     resident, proportional = (
         max(values) - start for values, start in zip(zip(*seen.memory, strict=True), before, strict=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from guard_core import recordings
-from guard_core.ledger import EventCounter
+from guard_core.costs import EventCounter
 from guard_core.simulator.big_files import write_claude_code
 
 

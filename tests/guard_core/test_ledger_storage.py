@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from guard_core.costs import EVENT_COLUMNS
 from guard_core.errors import GuardError
-from guard_core.ledger import EVENT_COLUMNS, STEP_COLUMNS, Ledger
+from guard_core.ledger import STEP_COLUMNS, Ledger
 from guard_core.packing import encode
 
 

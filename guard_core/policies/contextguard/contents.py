@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guard_core.ledger import HAS_TEXT, USER, Ints, Ledger, event_columns
+from guard_core.costs import HAS_TEXT, USER, event_columns
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.views import Rewritten, Segment, Span, Synthetic, View, content_count
 

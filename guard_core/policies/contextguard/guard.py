@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.costs import STARTS_WITH_MARKER, USER
 from guard_core.errors import SummaryFailed
-from guard_core.ledger import STARTS_WITH_MARKER, USER, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
 from guard_core.policies.contextguard.contents import Costs
 from guard_core.policies.contextguard.memory import Memory

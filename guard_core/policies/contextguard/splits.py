@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guard_core.ledger import HAS_CALL, HAS_RESULT, MODEL, USER
+from guard_core.costs import HAS_CALL, HAS_RESULT, MODEL, USER
 
 Flags = Callable[[int], int]
 

@@ -6,7 +6,7 @@ import pytest
 
 from guard_core.recordings import native
 from inspector.models import Import, Session
-from inspector.services.counting import MAX_SESSIONS
+from inspector.reading.telling import MAX_SESSIONS
 from inspector.views import imports
 from tests.builders import model, session, user
 

@@ -1,0 +1,146 @@
+"""What one event costs, in every column of the ledger, and counting events one after the other.
+
+Without arrays, of which a process that only reads has no need; the ledger makes its columns of these counts.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from guard_core.events import (
+    Event,
+    MediaPart,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    part_text,
+    utf8_bytes,
+)
+from guard_core.packing import decode, encode
+from guard_core.tokens.heuristic import event_costs
+
+# One entry per event. Tokens of the first three are ContextGuard's heuristic (bytes // 4 per field), split by what
+# its profiles count or leave out, so that any profile is a sum of columns.
+EVENT_COLUMNS = (
+    "text_tokens",  # text, calls and results
+    "inline_tokens",  # inline data
+    "metadata_tokens",  # part metadata and server-side tool parts
+    "chars",  # code points of all text
+    "bytes",  # UTF-8 bytes of all text
+    "media_bytes",  # raw bytes of inline media
+    "reasoning_bytes",  # of `bytes`: reasoning text
+    "call_bytes",  # of `bytes`: tool calls
+    "result_bytes",  # of `bytes`: tool results
+    "opaque_bytes",  # signed or encrypted reasoning, not in `bytes`
+    "flags",  # bits below
+    "request_bytes",  # UTF-8 bytes of the first non-empty text part
+    "fallback_bytes",  # what the mechanical summary takes from it
+    "transcript_bytes",  # what the summariser's prompt shows of it
+)
+USER, MODEL, SYSTEM = 1, 2, 4
+HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
+STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
+IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
+_ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
+
+
+class EventCounter:
+    """Counts events one after the other, in order, so that nobody needs to hold all of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.values = array("q")
+        self._open_calls: dict[tuple[str, str], list[int]] = {}
+        self.pairs = array("q")  # begin and end of each pair of a call and its result
+
+    def add(self, event: Event) -> None:
+        """Count one event."""
+        self.values.extend(event_columns(event).values())
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                key = ("id", part.id) if part.id else ("name", part.name)
+                self._open_calls.setdefault(key, []).append(self.count)
+            elif isinstance(part, ToolResultPart):
+                start = _take_call(self._open_calls, part)
+                if start is not None:
+                    self.pairs.extend((start, self.count))
+        self.count += 1
+
+    def to_bytes(self) -> bytes:
+        """What is counted, for another process to take its columns; it does not go on there."""
+        return encode((self.count, self.values.tobytes(), self.pairs.tobytes()))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> EventCounter:
+        """The same counts again; GuardError for bytes of something else."""
+        counter = cls()
+        counter.count, values, pairs = decode(data, tuple[int, bytes, bytes], "counts")
+        counter.values.frombytes(values)
+        counter.pairs.frombytes(pairs)
+        return counter
+
+
+def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:
+    for key in (("id", result.call_id), ("name", result.name)):
+        if waiting := open_calls.get(key):
+            start = waiting.pop(0)
+            if not waiting:
+                del open_calls[key]
+            return start
+    return None
+
+
+def event_columns(event: Event) -> dict[str, int]:
+    """The cost of one event in every column of EVENT_COLUMNS, in their order; in one pass, since all are counted."""
+    text_tokens, inline_tokens, metadata_tokens = event_costs(event)
+    flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
+    chars = total = media = reasoning = call = result = opaque = 0
+    request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
+    said = len(event.role.value) + 2
+    for index, part in enumerate(event.parts):
+        text = part_text(part)
+        size = utf8_bytes(text)
+        chars += len(text)
+        total += size
+        if isinstance(part, TextPart | ReasoningPart):
+            if text:
+                request = request or size
+                fallback += said + min(size, 200) + (3 if size > 200 else 0) + 1
+                transcript += said + size + 1
+            if isinstance(part, ReasoningPart):
+                reasoning += size
+                opaque += part.opaque_bytes
+                flags |= HAS_REASONING
+            else:
+                flags |= HAS_TEXT if text else 0
+                if index == 0 and text.startswith("[Previous conversation summary]"):
+                    flags |= STARTS_WITH_MARKER
+        elif isinstance(part, ToolCallPart):
+            call += size
+            transcript += said + len("[called tool: ]") + utf8_bytes(part.name) + 1
+            flags |= HAS_CALL
+        elif isinstance(part, ToolResultPart):
+            result += size
+            transcript += said + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
+            flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
+        elif isinstance(part, MediaPart):
+            media += part.size
+            flags |= HAS_MEDIA
+    return {
+        "text_tokens": text_tokens,
+        "inline_tokens": inline_tokens,
+        "metadata_tokens": metadata_tokens,
+        "chars": chars,
+        "bytes": total,
+        "media_bytes": media,
+        "reasoning_bytes": reasoning,
+        "call_bytes": call,
+        "result_bytes": result,
+        "opaque_bytes": opaque,
+        "flags": flags,
+        "request_bytes": request,
+        "fallback_bytes": fallback,
+        "transcript_bytes": transcript,
+    }
