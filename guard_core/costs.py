@@ -18,7 +18,6 @@ from guard_core.events import (
     part_text,
     utf8_bytes,
 )
-from guard_core.packing import decode, encode
 from guard_core.tokens.heuristic import event_costs
 
 # One entry per event. Tokens of the first three are ContextGuard's heuristic (bytes // 4 per field), split by what
@@ -67,19 +66,6 @@ class EventCounter:
                 if start is not None:
                     self.pairs.extend((start, self.count))
         self.count += 1
-
-    def to_bytes(self) -> bytes:
-        """What is counted, for another process to take its columns; it does not go on there."""
-        return encode((self.count, self.values.tobytes(), self.pairs.tobytes()))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> EventCounter:
-        """The same counts again; GuardError for bytes of something else."""
-        counter = cls()
-        counter.count, values, pairs = decode(data, tuple[int, bytes, bytes], "counts")
-        counter.values.frombytes(values)
-        counter.pairs.frombytes(pairs)
-        return counter
 
 
 def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:

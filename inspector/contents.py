@@ -28,9 +28,17 @@ class Content(msgspec.Struct, frozen=True, omit_defaults=True):
     meta: bool = False
 
 
+_EVENTS = msgspec.msgpack.Decoder(Event)
+
+
 def packed(event: Event) -> bytes:
     """The bytes that are stored of an event's message, and whose SHA-256 is its key."""
     return encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
+
+
+def unpacked(text: bytes) -> Event:
+    """The event of a message that was just packed, without its place and time."""
+    return _EVENTS.decode(text)
 
 
 def text_of(parts: tuple[Part, ...]) -> str:

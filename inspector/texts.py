@@ -24,12 +24,12 @@ from django.db.models import Max, Min, Model
 from django.utils import timezone
 
 from guard_core.events import Event as CoreEvent
-from inspector.contents import packed
+from inspector.contents import packed, text_of, unpacked
 from inspector.models import Event, Payload, Recording, Session
 from inspector.reading.messages import Batch
 from inspector.text_index import Entry, text_index
 
-AHEAD = 1  # batches that are compressed, on a thread, while one is stored
+AHEAD = 1  # batches that are prepared, on a thread, while one is stored
 ROWS = 500  # of a statement; PostgreSQL takes 65,535 values in one, SQLite 32,766 (999 before 3.32)
 ZSTD_LEVEL = 3  # measured on transcripts: 0.34 of the size at 200 MB/s
 FEW = 20  # rows that are not worth filling up
@@ -70,15 +70,23 @@ def begin(recording: Recording) -> Session:
 
 
 class Writer:
-    """Stores the texts of one session, batch by batch in short transactions; one is compressed while another is stored.
+    """Stores the texts of one session, batch by batch in short transactions; on the pool's one thread the next batch is
+    compressed and its events are counted (`each` is told them, in order, without place and time).
 
     With a `recording` a row is begun for the session, and its events and their words are stored, too; else the texts
     alone. `stored` is told after each transaction how many events came with it.
     """
 
-    def __init__(self, recording: Recording | None, pool: Executor, stored: Callable[[int], object]) -> None:
+    def __init__(
+        self,
+        recording: Recording | None,
+        pool: Executor,
+        *,
+        each: Callable[[CoreEvent], object] = lambda event: None,
+        stored: Callable[[int], object] = lambda count: None,
+    ) -> None:
         self.row: Session | None = None  # begun with the first batch
-        self._recording, self._pool, self._stored = recording, pool, stored
+        self._recording, self._pool, self._each, self._stored = recording, pool, each, stored
         self._waiting: deque[Future[_Batch]] = deque()
         self._count = 0
         self._keys: list[bytes] = []  # where the events are not stored
@@ -90,7 +98,7 @@ class Writer:
         self._lines += batch.lines
         self._moments += batch.timestamps
         self._source_ids += batch.source_ids
-        self._waiting.append(self._pool.submit(_compressed, batch))
+        self._waiting.append(self._pool.submit(self._prepared, batch))
         while len(self._waiting) > AHEAD:
             self._store(self._waiting.popleft().result())
 
@@ -110,6 +118,15 @@ class Writer:
         self.settle()
         marks = Marks(bytes(self._lines), bytes(self._moments), tuple(self._source_ids))
         return StoredTexts(self._count, self._keys, marks, self.row)
+
+    def _prepared(self, batch: Batch) -> _Batch:
+        words = []
+        for text in batch.texts:
+            event = unpacked(text)
+            self._each(event)
+            if self._recording is not None:
+                words.append(text_of(event.parts))
+        return _compressed(batch.texts, words)
 
     def _store(self, batch: _Batch) -> None:
         """Texts that another session brought already are left as they are."""
@@ -137,8 +154,8 @@ def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
     moments = np.array([np.nan if event.timestamp is None else event.timestamp for event in events], dtype="<f8")
     ids = [event.source_id for event in events]
     with ThreadPoolExecutor(1) as pool:
-        writer = Writer(None, pool, lambda count: None)
-        writer.add(Batch(list(map(packed, events)), [], lines.tobytes(), moments.tobytes(), ids))
+        writer = Writer(None, pool)
+        writer.add(Batch(list(map(packed, events)), lines.tobytes(), moments.tobytes(), ids))
         return writer.texts()
 
 
@@ -155,16 +172,16 @@ class _Batch:
     words: list[str]
 
 
-def _compressed(batch: Batch) -> _Batch:
-    keys = [hashlib.sha256(text).digest() for text in batch.texts]
-    distinct = dict(zip(keys, batch.texts, strict=True))
+def _compressed(texts: list[bytes], words: list[str]) -> _Batch:
+    keys = [hashlib.sha256(text).digest() for text in texts]
+    distinct = dict(zip(keys, texts, strict=True))
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    texts = list(distinct.values())
-    if len(texts) == 1:
-        bodies = [compressor.compress(texts[0])]
+    plain = list(distinct.values())
+    if len(plain) == 1:
+        bodies = [compressor.compress(plain[0])]
     else:
-        bodies = [segment.tobytes() for segment in compressor.multi_compress_to_buffer(texts)] if texts else []
-    return _Batch(keys, dict(zip(distinct, bodies, strict=True)), batch.words)
+        bodies = [segment.tobytes() for segment in compressor.multi_compress_to_buffer(plain)] if plain else []
+    return _Batch(keys, dict(zip(distinct, bodies, strict=True)), words)
 
 
 def _numbers(row: Session, start: int, stop: int) -> Iterable[int]:

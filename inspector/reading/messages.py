@@ -48,7 +48,6 @@ class Batch(Message):
     """The next events of the session."""
 
     texts: list[bytes]  # contents.packed
-    words: list[str]  # contents.text_of
     lines: bytes  # int64, -1: none
     timestamps: bytes  # float64, nan: none
     source_ids: list[str]
@@ -58,8 +57,6 @@ class End(Message):
     """The session is whole."""
 
     head: bytes  # packing.encode of the session without its events
-    counted: bytes  # EventCounter.to_bytes
-    tools: dict[str, int]  # ToolCount.counts
 
 
 class Done(Message):

@@ -12,14 +12,12 @@ from pathlib import Path
 import msgspec
 
 from guard_core import recordings
-from guard_core.costs import EventCounter
 from guard_core.errors import RecordingError
 from guard_core.events import Event
 from guard_core.packing import encode
 from guard_core.sessions import Session
-from inspector.contents import packed, text_of
+from inspector.contents import packed
 from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
-from inspector.tool_count import ToolCount
 
 BATCH_BYTES = 2_000_000  # of texts: a few batches are in memory at once
 BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
@@ -56,7 +54,7 @@ def tell(options: Options, send: Send) -> None:
     found = replace(found, sessions=())  # each session goes when it is told, and its events with it
     send(Read(sum(len(session.events) for session in sessions)))
     if ahead is not None:
-        telling.settle(sessions[0], ahead.agreed(sessions[0].events))
+        telling.settle(ahead.agreed(sessions[0].events))
     while sessions:
         session = sessions.popleft()
         send(Begin(session.format))
@@ -66,22 +64,18 @@ def tell(options: Options, send: Send) -> None:
 
 
 class _Telling:
-    """Tells one session, and counts its events."""
+    """Tells one session."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._count = 0
-        self._start_counting()
         self._start_batch()
 
     def add(self, event: Event) -> None:
         """The next event."""
-        self._counter.add(event)
-        self._tools.add(event)
         self._count += 1
         text = packed(event)
         self._texts.append(text)
-        self._words.append(text_of(event.parts))
         self._lines.append(-1 if event.line is None else event.line)
         self._moments.append(math.nan if event.timestamp is None else event.timestamp)
         self._source_ids.append(event.source_id)
@@ -89,38 +83,28 @@ class _Telling:
         if self._size >= BATCH_BYTES or len(self._texts) >= BATCH:
             self._flush()
 
-    def settle(self, session: Session, agreed: int) -> None:
+    def settle(self, agreed: int) -> None:
         """Of the events told, the first `agreed` are the session's."""
         self._flush()
-        if agreed == self._count:
-            return
-        self._send(Cut(agreed))
-        self._start_counting()
-        self._count = agreed
-        for index in range(agreed):
-            self._counter.add(session.events[index])
-            self._tools.add(session.events[index])
+        if agreed < self._count:
+            self._send(Cut(agreed))
+            self._count = agreed
 
     def rest(self, session: Session) -> None:
         """What is left of the session, and its end."""
         for index in range(self._count, len(session.events)):
             self.add(session.events[index])
         self._flush()
-        head = encode(msgspec.structs.replace(session, events=()))
-        self._send(End(head, self._counter.to_bytes(), self._tools.counts))
+        self._send(End(encode(msgspec.structs.replace(session, events=()))))
 
     def _flush(self) -> None:
         if self._texts:
             lines, moments = self._lines.tobytes(), self._moments.tobytes()
-            self._send(Batch(self._texts, self._words, lines, moments, self._source_ids))
+            self._send(Batch(self._texts, lines, moments, self._source_ids))
             self._start_batch()
-
-    def _start_counting(self) -> None:
-        self._counter, self._tools = EventCounter(), ToolCount()
 
     def _start_batch(self) -> None:
         self._texts: list[bytes] = []
-        self._words: list[str] = []
         self._lines, self._moments = array("q"), array("d")
         self._source_ids: list[str] = []
         self._size = 0  # bytes of texts

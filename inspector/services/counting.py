@@ -7,7 +7,7 @@ is read; where it turns out otherwise in the end, it is stored again from the fi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
@@ -16,12 +16,14 @@ from django.db import transaction
 
 from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
+from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.models import window_of
 from guard_core.packing import decode
 from guard_core.recordings.source import GZIP_MAGIC
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
+from inspector import convert
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.reading.apart import tell_apart
@@ -30,8 +32,10 @@ from inspector.reading.telling import Options, tell
 from inspector.services import growth, search
 from inspector.services.summaries import session_counts
 from inspector.texts import Writer
+from inspector.tool_count import ToolCount
 
 APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
+FETCHED = 100  # messages in memory at once
 FORGET_SECONDS = 0.2  # between two looks whether the import goes on
 
 
@@ -87,6 +91,17 @@ def count_file(
         return intake.finish(), intake.counted
 
 
+class _Tally:
+    """What is counted of a session, event by event."""
+
+    def __init__(self) -> None:
+        self.counter, self.tools = EventCounter(), ToolCount()
+
+    def add(self, event: Event) -> None:
+        self.counter.add(event)
+        self.tools.add(event)
+
+
 class _Intake:
     """Takes what a reader tells."""
 
@@ -95,6 +110,7 @@ class _Intake:
         self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
         self._done: Done | None = None
         self._recording, self._grown, self._watch, self._pool = recording, grown, watch, pool
+        self._tally = _Tally()
         self._writer = None if grown else self._new_writer(recording)
 
     def take(self, message: Message) -> None:
@@ -108,7 +124,7 @@ class _Intake:
             case Cut() if self._writer is not None:
                 self._cut(self._writer, message.count)
             case Begin():
-                self._count()
+                self._close()
                 self._writer = self._writer or self._next_writer(message.format)
             case End():
                 self._ended = message
@@ -119,7 +135,7 @@ class _Intake:
 
     def finish(self) -> Done:
         """What was told at the end of the file. Raises EOFError where the reader ended before it did."""
-        self._count()
+        self._close()
         if self._done is None:
             raise EOFError("the reader ended before the file did")
         return self._done
@@ -130,7 +146,11 @@ class _Intake:
         return self._new_writer(None if old else self._recording)
 
     def _new_writer(self, recording: Recording | None) -> Writer:
-        return Writer(recording, self._pool, self._watch.stored)
+        self._tally = _Tally()
+        return Writer(recording, self._pool, each=self._count, stored=self._watch.stored)
+
+    def _count(self, event: Event) -> None:
+        self._tally.add(event)
 
     def _cut(self, writer: Writer, count: int) -> None:
         self._watch.again(writer.settle() - count)
@@ -139,8 +159,11 @@ class _Intake:
             return
         _take_back(writer.row, count, self._watch)
         writer.cut(count)
+        self._tally = _Tally()
+        for event in _events(writer.row):
+            self._tally.add(event)
 
-    def _count(self) -> None:
+    def _close(self) -> None:
         """Count the session that has ended."""
         if self._ended is None or self._writer is None:
             return
@@ -148,10 +171,10 @@ class _Intake:
         writer, self._writer = self._writer, None
         texts: Any = writer.texts()
         session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
-        ledger = Ledger.counted(session, EventCounter.from_bytes(ended.counted))
+        ledger = Ledger.counted(session, self._tally.counter)
         attribution = attribute(ledger) if ledger.event_count else None
         window = window_of(session)
-        counts = session_counts(session, ledger, window.value, attribution, ended.tools)
+        counts = session_counts(session, ledger, window.value, attribution, self._tally.tools.counts)
         self.counted.append(Counted(session, ledger, attribution, window, counts))
 
 
@@ -164,6 +187,14 @@ def _take_back(row: Session, count: int, watch: Watcher) -> None:
     with transaction.atomic():
         EventRow.objects.filter(session=row, seq__gte=count).delete()
         Session.objects.filter(pk=row.pk).update(events=count)
+
+
+def _events(row: Session) -> Iterator[Event]:
+    """The messages of the events that are stored under a row, few in memory at a time."""
+    bodies = EventRow.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
+    for body in bodies.iterator(chunk_size=FETCHED):
+        content = convert.load_content(body)
+        yield Event(content.role, content.parts, author=content.author, meta=content.meta)
 
 
 def _is_packed(recording: Recording) -> bool:

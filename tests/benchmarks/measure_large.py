@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -26,7 +27,8 @@ from uuid import uuid4
 from guard_core.simulator.big_files import write_claude_code
 from tests.services.server import Running, running
 
-SAMPLE_EVERY = 0.1  # seconds between two looks at the memory; each reads the page tables of all processes
+SAMPLE_EVERY = 0.05  # seconds between two looks at the resident memory; ten times that at the proportional memory
+PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 VISIT_EVERY = 0.5  # seconds between two visits to other pages, as by somebody who works with them
 ASK_EVERY = 0.2  # seconds between two looks whether it is complete; a page asks once a second
 BLOCK = 1 << 20
@@ -38,7 +40,8 @@ class Sampler:
 
     def __init__(self, server: Running, folders: list[Path]) -> None:
         self.server, self.folders = server, folders
-        self.memory: list[tuple[float, float]] = []  # megabytes: resident, proportional
+        self.resident: list[float] = []  # megabytes
+        self.proportional: list[float] = []  # megabytes
         self.disk: list[int] = []
         self.delays: dict[str, list[float]] = {"/": [], "/healthz": []}
         self.over = threading.Event()
@@ -57,8 +60,9 @@ class Sampler:
     def _look(self) -> None:
         number = 0
         while not self.over.wait(SAMPLE_EVERY):
-            self.memory.append(memory(self.server.process.pid))
+            self.resident.append(resident(self.server.process.pid))
             if (number := number + 1) % 10 == 0:
+                self.proportional.append(proportional(self.server.process.pid))
                 self.disk.append(sum(size_of(folder) for folder in self.folders))
 
     def _visit(self) -> None:
@@ -70,24 +74,30 @@ class Sampler:
                 assert status == 200, (path, status)
 
 
-def memory(root: int) -> tuple[float, float]:
-    """Resident and proportional megabytes of a process and all below it."""
-    resident = shared = 0
+def resident(root: int) -> float:
+    """Resident megabytes of a process and all below it: cheap to ask for."""
+    pages = 0
     for pid in family(root):
-        try:
+        with suppress(OSError):
+            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * PAGE / 2**20
+
+
+def proportional(root: int) -> float:
+    """Their proportional megabytes: what they share is counted once. Walks all their pages."""
+    kilobytes = 0
+    for pid in family(root):
+        with suppress(OSError):
             text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        except OSError:
-            continue
-        resident += int(re.search(r"^Rss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
-        shared += int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
-    return resident / 1024, shared / 1024
+            kilobytes += int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
+    return kilobytes / 1024
 
 
 def at_rest(server: Running) -> None:
     """Wait until the processes have loaded what they load at their start: for a second none has grown."""
     last, since = 0.0, time.monotonic()
     while time.monotonic() - since < 1:
-        now = memory(server.process.pid)[0]
+        now = resident(server.process.pid)
         if now > last + 1:
             last, since = now, time.monotonic()
         time.sleep(SAMPLE_EVERY)
@@ -184,7 +194,7 @@ def measure(server: Running, path: Path) -> str:
     """Upload one file and print every figure; the address of its session."""
     server.get("/")
     at_rest(server)
-    before = memory(server.process.pid)
+    before, shared = resident(server.process.pid), proportional(server.process.pid)
     folders = [server.data_dir, server.data_dir.with_name("tmp")]
     disk = sum(size_of(folder) for folder in folders)
     with Sampler(server, folders) as seen:
@@ -194,20 +204,17 @@ def measure(server: Running, path: Path) -> str:
         charted = time.monotonic()
         page = wait_for(lambda: ended(server, job), ASK_EVERY)
         ready = time.monotonic()
-    resident, proportional = (
-        max(values) - start for values, start in zip(zip(*seen.memory, strict=True), before, strict=True)
-    )
-    after = memory(server.process.pid)
+    after = resident(server.process.pid)
     print(f"sent in                  {last - started:8.2f} s")
     print(f"answer after last byte   {answered - last:8.2f} s")
     print(f"first chart              {charted - last:8.2f} s after the last byte")
     print(f"complete                 {ready - last:8.2f} s after the last byte")
     print(
-        f"memory, all processes    +{resident:7.0f} MB resident, +{proportional:.0f} MB proportional "
-        f"(from {before[0]:.0f})"
+        f"memory, all processes    +{max(seen.resident) - before:7.0f} MB resident (from {before:.0f}), "
+        f"+{max(seen.proportional) - shared:.0f} MB proportional"
     )
     print(f"load of the machine      {os.getloadavg()[0]:8.1f} (1 minute, {os.cpu_count()} cores)")
-    print(f"memory afterwards        +{after[0] - before[0]:7.0f} MB resident")
+    print(f"memory afterwards        +{after - before:7.0f} MB resident")
     print(
         f"disk at most             +{(max(seen.disk) - disk) / 1e6:7.0f} MB, "
         f"afterwards +{(sum(map(size_of, folders)) - disk) / 1e6:.0f} MB"

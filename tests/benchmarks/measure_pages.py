@@ -18,7 +18,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from guard_core.simulator.big_files import write_claude_code
-from tests.benchmarks.measure_large import ended, memory, percentile, send_file, wait_for
+from tests.benchmarks.measure_large import ended, percentile, proportional, send_file, wait_for
 from tests.services.server import Running, running
 
 AT_ONCE = 20
@@ -60,7 +60,7 @@ def fragment(target: str) -> dict[str, str]:
 
 def measure_pages(server: Running, session: str) -> None:
     web = server.process.pid
-    started = memory(web)[1]
+    started = proportional(web)
     delay, body = timed(server, session)
     print(f"overview, first view              {delay:8.0f} ms")
     for name, path in {"overview": session, "steps": f"{session}steps?at=25000"}.items():
@@ -74,7 +74,7 @@ def measure_pages(server: Running, session: str) -> None:
         "a step to the next", [timed(server, f"{session}steps?at={n * 611}", **fragment("step"))[0] for n in range(60)]
     )
     beside(server, session)
-    print(f"memory of web and worker          {memory(web)[1] - started:+8.0f} MB since before the first view")
+    print(f"memory of web and worker          {proportional(web) - started:+8.0f} MB since before the first view")
 
 
 def beside(server: Running, session: str) -> None:
@@ -109,7 +109,7 @@ def main() -> None:
                 write_claude_code(out, steps=chosen.steps, size=int(chosen.megabytes * 1_000_000))
         with running(folder / "data") as server:
             job, _, _ = send_file(server, path)
-            session = wait_for(lambda: ended(server, job))
+            session = wait_for(lambda: ended(server, job), 0.1)
         with running(folder / "data") as server:
             server.get("/")
             measure_pages(server, session)

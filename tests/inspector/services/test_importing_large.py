@@ -125,7 +125,7 @@ def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders, monke
     path = folders / "b.jsonl"
     path.write_bytes(transcript)
     with ThreadPoolExecutor(1) as pool:
-        writer = texts.Writer(job.recording, pool, lambda count: None)
+        writer = texts.Writer(job.recording, pool)
         telling.tell(telling.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
         writer.settle()
     assert Session.objects.filter(deleted=None).count() == 1
