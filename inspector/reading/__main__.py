@@ -9,13 +9,15 @@ import sys
 import traceback
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, which ends its worker, which ends its readers
-gc.disable()  # hundreds of thousands of values without cycles, in a process that ends with the file
+gc.set_threshold(200_000, 20, 100)  # a long file is hundreds of thousands of values that hold no cycles
 
 import msgspec  # noqa: E402
 
 from guard_core.errors import RecordingError  # noqa: E402
 from inspector.reading.messages import Failed, Message, write  # noqa: E402
 from inspector.reading.telling import Options, tell  # noqa: E402
+
+TRACE_CHARS = 4_000  # of a traceback, for the log
 
 
 def main() -> int:
@@ -38,8 +40,7 @@ def main() -> int:
             except OSError as error:
                 send(Failed("system", error.strerror or str(error)))
             except Exception:
-                traceback.print_exc()
-                send(Failed("mistake"))
+                send(Failed("mistake", traceback.format_exc()[-TRACE_CHARS:]))
         except BrokenPipeError:  # nobody listens any more
             os._exit(1)
     return 0

@@ -28,7 +28,7 @@ _ENDED = "The reader of this file was ended by the system; most likely there was
 
 
 class ReaderFailed(Exception):
-    """The reader's process made a mistake, of which it wrote to the log."""
+    """The reader's process made a mistake: its traceback, for the log."""
 
 
 def tell_apart(
@@ -107,4 +107,4 @@ def _error(failed: Failed) -> Exception:
         case "UnknownFormat" | "DamagedRecording" | "LimitExceeded" | "RecordingError":
             kind: type[errors.RecordingError] = getattr(errors, failed.kind)
             return kind(failed.reason, line=failed.line, column=failed.column)
-    return ReaderFailed("the process that read the file")
+    return ReaderFailed(failed.reason)

@@ -69,7 +69,7 @@ class Done(Message):
 
 
 class Failed(Message):
-    """The file cannot be read: the name of a RecordingError, "memory", or "mistake" of ours."""
+    """The file cannot be read: the name of a RecordingError, "memory", "system", or a "mistake" of ours."""
 
     kind: str
     reason: str = ""

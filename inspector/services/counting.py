@@ -20,7 +20,7 @@ from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.models import window_of
 from guard_core.packing import decode
-from guard_core.recordings.source import GZIP_MAGIC
+from guard_core.recordings.source import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import convert
@@ -35,6 +35,7 @@ from inspector.texts import Writer
 from inspector.tool_count import ToolCount
 
 APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
+PACKED = (GZIP_MAGIC, ZIP_MAGIC)
 FETCHED = 100  # messages in memory at once
 FORGET_SECONDS = 0.2  # between two looks whether the import goes on
 
@@ -198,6 +199,6 @@ def _events(row: Session) -> Iterator[Event]:
 
 
 def _is_packed(recording: Recording) -> bool:
-    """A gzip stream may be a large file."""
+    """A gzip stream or a ZIP archive may be a large file."""
     with recording.path.open("rb") as file:
-        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        return file.read(max(map(len, PACKED))).startswith(PACKED)
