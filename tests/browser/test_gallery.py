@@ -89,7 +89,8 @@ def test_the_preview_follows_the_typing_and_the_session_is_made(page):
     page.get_by_role("link", name="Turns is a number from 1 to 1,000").click()
     page.keyboard.press("Control+a")
     page.keyboard.type("6")
-    page.get_by_label("Name").fill("Made by hand")
+    with page.expect_response(lambda answer: "Made" in answer.url):
+        page.get_by_label("Name").fill("Made by hand")
     page.get_by_role("button", name="Make the session").click()
     page.wait_for_url(SESSION)
     assert page.locator("h1").inner_text() == "Made by hand"
