@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -34,6 +35,11 @@ _EVENTS = msgspec.msgpack.Decoder(Event)
 def packed(event: Event) -> bytes:
     """The bytes that are stored of an event's message, and whose SHA-256 is its key."""
     return encode(Content(role=event.role, parts=event.parts, author=event.author, meta=event.meta))
+
+
+def key_of(text: bytes) -> bytes:
+    """Under what a packed message is stored."""
+    return hashlib.sha256(text).digest()
 
 
 def unpacked(text: bytes) -> Event:

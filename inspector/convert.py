@@ -6,7 +6,6 @@ distinct message. Columns and heads are cached per process by (id, revision); te
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
-from inspector.contents import Content, packed
+from inspector.contents import Content, key_of, packed
 from inspector.kept import Kept
 from inspector.models import Event, Recording, Session, SessionData
 from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
@@ -118,7 +117,7 @@ def _data_of(
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
     """How many events at the beginning of a stored session are the same as these."""
     stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
-    keys = events.keys if isinstance(events, StoredTexts) else (hashlib.sha256(packed(e)).digest() for e in events)
+    keys = events.keys if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
     same = 0
     for known, key in zip(stored.iterator(chunk_size=2_000), keys, strict=False):
         if bytes(known) != key:

@@ -8,7 +8,6 @@ and `deleting.purge_unfinished` takes it away.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -24,7 +23,7 @@ from django.db.models import Max, Min, Model
 from django.utils import timezone
 
 from guard_core.events import Event as CoreEvent
-from inspector.contents import packed, text_of, unpacked
+from inspector.contents import key_of, packed, unpacked
 from inspector.models import Event, Payload, Recording, Session
 from inspector.reading.messages import Batch
 from inspector.text_index import Entry, text_index
@@ -120,13 +119,9 @@ class Writer:
         return StoredTexts(self._count, self._keys, marks, self.row)
 
     def _prepared(self, batch: Batch) -> _Batch:
-        words = []
         for text in batch.texts:
-            event = unpacked(text)
-            self._each(event)
-            if self._recording is not None:
-                words.append(text_of(event.parts))
-        return _compressed(batch.texts, words)
+            self._each(unpacked(text))
+        return _Batch(batch.keys, _compressed(dict(zip(batch.keys, batch.texts, strict=True))), batch.words)
 
     def _store(self, batch: _Batch) -> None:
         """Texts that another session brought already are left as they are."""
@@ -152,10 +147,10 @@ def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
     """Store the texts of events, without a row."""
     lines = np.array([-1 if event.line is None else event.line for event in events], dtype="<i8")
     moments = np.array([np.nan if event.timestamp is None else event.timestamp for event in events], dtype="<f8")
-    ids = [event.source_id for event in events]
+    ids, texts = [event.source_id for event in events], list(map(packed, events))
     with ThreadPoolExecutor(1) as pool:
         writer = Writer(None, pool)
-        writer.add(Batch(list(map(packed, events)), lines.tobytes(), moments.tobytes(), ids))
+        writer.add(Batch(texts, list(map(key_of, texts)), [], lines.tobytes(), moments.tobytes(), ids))
         return writer.texts()
 
 
@@ -172,16 +167,14 @@ class _Batch:
     words: list[str]
 
 
-def _compressed(texts: list[bytes], words: list[str]) -> _Batch:
-    keys = [hashlib.sha256(text).digest() for text in texts]
-    distinct = dict(zip(keys, texts, strict=True))
+def _compressed(texts: dict[bytes, bytes]) -> dict[bytes, bytes]:
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    plain = list(distinct.values())
+    plain = list(texts.values())
     if len(plain) == 1:
         bodies = [compressor.compress(plain[0])]
     else:
         bodies = [segment.tobytes() for segment in compressor.multi_compress_to_buffer(plain)] if plain else []
-    return _Batch(keys, dict(zip(distinct, bodies, strict=True)), words)
+    return dict(zip(texts, bodies, strict=True))
 
 
 def _numbers(row: Session, start: int, stop: int) -> Iterable[int]:

@@ -9,7 +9,7 @@ import sys
 import traceback
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, which ends its worker, which ends its readers
-gc.set_threshold(200_000, 20, 100)  # a long file is hundreds of thousands of values that hold no cycles
+gc.set_threshold(1_000_000, 20, 100)  # a long file is hundreds of thousands of values that hold no cycles
 
 import msgspec  # noqa: E402
 

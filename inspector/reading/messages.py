@@ -48,6 +48,8 @@ class Batch(Message):
     """The next events of the session."""
 
     texts: list[bytes]  # contents.packed
+    keys: list[bytes]  # contents.key_of each
+    words: list[str]  # contents.text_of
     lines: bytes  # int64, -1: none
     timestamps: bytes  # float64, nan: none
     source_ids: list[str]

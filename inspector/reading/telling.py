@@ -16,7 +16,7 @@ from guard_core.errors import RecordingError
 from guard_core.events import Event
 from guard_core.packing import encode
 from guard_core.sessions import Session
-from inspector.contents import packed
+from inspector.contents import key_of, packed, text_of
 from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
 
 BATCH_BYTES = 2_000_000  # of texts: a few batches are in memory at once
@@ -76,6 +76,8 @@ class _Telling:
         self._count += 1
         text = packed(event)
         self._texts.append(text)
+        self._keys.append(key_of(text))
+        self._words.append(text_of(event.parts))
         self._lines.append(-1 if event.line is None else event.line)
         self._moments.append(math.nan if event.timestamp is None else event.timestamp)
         self._source_ids.append(event.source_id)
@@ -100,11 +102,13 @@ class _Telling:
     def _flush(self) -> None:
         if self._texts:
             lines, moments = self._lines.tobytes(), self._moments.tobytes()
-            self._send(Batch(self._texts, lines, moments, self._source_ids))
+            self._send(Batch(self._texts, self._keys, self._words, lines, moments, self._source_ids))
             self._start_batch()
 
     def _start_batch(self) -> None:
         self._texts: list[bytes] = []
+        self._keys: list[bytes] = []
+        self._words: list[str] = []
         self._lines, self._moments = array("q"), array("d")
         self._source_ids: list[str] = []
         self._size = 0  # bytes of texts
