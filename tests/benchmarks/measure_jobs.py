@@ -33,7 +33,8 @@ BUSY = (
     "AND task_path = 'inspector.tasks.import_recording'"
 )
 UNSWEPT = (
-    "SELECT (SELECT count(*) FROM inspector_payload WHERE sha256 NOT IN (SELECT payload_id FROM inspector_event)) "
+    "SELECT (SELECT count(*) FROM "
+    "(SELECT sha256 FROM inspector_payload EXCEPT SELECT payload_id FROM inspector_event) AS unused) "
     "+ (SELECT count(*) FROM inspector_session WHERE ordinal < 0)"
 )
 LISTED = "SELECT count(*) FROM inspector_session WHERE deleted IS NULL"
