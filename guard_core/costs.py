@@ -1,6 +1,6 @@
 """What one event costs, in every column of the ledger, and counting events one after the other.
 
-Without arrays, of which a process that only reads has no need; the ledger makes its columns of these counts.
+Plain counts, one event at a time; the ledger makes its columns of them.
 """
 
 from __future__ import annotations

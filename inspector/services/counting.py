@@ -30,9 +30,8 @@ from inspector.reading.apart import tell_apart
 from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
 from inspector.reading.telling import Options, tell
 from inspector.services import growth, search
-from inspector.services.summaries import session_counts
+from inspector.services.summaries import ToolCount, session_counts
 from inspector.texts import Writer
-from inspector.tool_count import ToolCount
 
 APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
 PACKED = (GZIP_MAGIC, ZIP_MAGIC)

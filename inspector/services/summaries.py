@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from guard_core.attribution import Attribution
 from guard_core.costs import STARTS_TURN
+from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -16,9 +18,24 @@ from guard_core.replay import observe_recorded
 from guard_core.sessions import Session
 from inspector import convert
 from inspector.models import Session as Row
-from inspector.tool_count import ToolCount
 
 POLICY = "contextguard"  # whose arithmetic the overview shows beside a recording
+
+
+class ToolCount:
+    """Counts tool calls and results, event by event."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.counts = {"tool_calls": 0, "tool_results": 0}
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                self.counts["tool_calls"] += 1
+            elif isinstance(part, ToolResultPart):
+                self.counts["tool_results"] += 1
 
 
 def session_counts(
