@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -25,10 +26,11 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector.contents import Content, key_of, packed
 from inspector.kept import Kept
-from inspector.models import Event, Recording, Session, SessionData
+from inspector.models import Event, Payload, Recording, Session, SessionData
 from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
+FETCHED = 2_000  # keys of texts in memory at once
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
 _local = threading.local()
@@ -53,9 +55,8 @@ def store_session(
         columns = {
             "ordinal": ordinal,
             "deleted": None,
-            "title": (value.title or recording.name)[:200],
-            "format": value.format[:40],
             "started_at": _moment(value.started_at),
+            "title": _title(value, recording),
             **_columns(value, window),
             **counts,
         }
@@ -73,6 +74,7 @@ def store_session(
 def extend_session(
     row: Session,
     recording: Recording,
+    ordinal: int,
     value: CoreSession,
     ledger: Ledger,
     attribution: Attribution | None,
@@ -81,20 +83,31 @@ def extend_session(
     counts: dict[str, Any],
     kept: int,
 ) -> Session:
-    """The same session, longer: its first `kept` events stay, its name, tags and own window too."""
+    """The same session, longer: its first `kept` events stay, its tags, a person's own name for it and own window too.
+
+    A row that has the events of `value` already is left behind, with those of imports that did not end well.
+    """
     with transaction.atomic():
         texts = _stored(value)
         Event.objects.filter(session=row, seq__gte=kept).delete()
-        columns = {"recording": recording, **_columns(value, window), **counts}
+        columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window), **counts}
+        if row.title == _title(load_head(row), row.recording):
+            columns["title"] = _title(value, recording)
         Session.objects.filter(pk=row.pk).update(revision=F("revision") + 1, **columns)
         SessionData.objects.filter(session=row).update(**_data_of(value, ledger, attribution, texts))
-        insert_events(row, texts.keys[kept:], kept)
+        insert_events(row, list(islice(_keys(texts), kept, None)), kept)
     row.refresh_from_db()
     return row
 
 
+def _title(value: CoreSession, recording: Recording) -> str:
+    return (value.title or recording.name)[:200]
+
+
 def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
     return {
+        "format": value.format[:40],
+        "source_id": value.source_id[:200],
         "agent": value.agent[:200],
         "model": value.model[:200],
         "window": window.value,
@@ -117,13 +130,33 @@ def _data_of(
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
     """How many events at the beginning of a stored session are the same as these."""
     stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
-    keys = events.keys if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
+    keys = _keys(events) if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
     same = 0
-    for known, key in zip(stored.iterator(chunk_size=2_000), keys, strict=False):
+    for known, key in zip(stored.iterator(chunk_size=FETCHED), keys, strict=False):
         if bytes(known) != key:
             break
         same += 1
     return same
+
+
+def load_contents(value: CoreSession, start: int, stop: int) -> list[Content]:
+    """The messages `start` to `stop` (exclusive) of a session that is being imported, from where they are stored."""
+    keys = list(islice(_keys(_stored(value)), start, stop))
+    bodies = {bytes(key): body for key, body in Payload.objects.filter(sha256__in=keys).values_list("sha256", "body")}
+    return [load_content(bodies[key]) for key in keys]
+
+
+def is_in_a_row(value: CoreSession) -> bool:
+    """Are the events of a session that is being imported numbered under a row already."""
+    return isinstance(value.events, StoredTexts) and value.events.row is not None
+
+
+def _keys(texts: StoredTexts) -> Iterator[bytes]:
+    """The keys of stored texts, in order."""
+    if texts.row is None:
+        return iter(texts.keys)
+    stored = Event.objects.filter(session=texts.row).order_by("seq").values_list("payload_id", flat=True)
+    return map(bytes, stored.iterator(chunk_size=FETCHED))
 
 
 def load_ledger(row: Session) -> Ledger:

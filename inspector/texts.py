@@ -101,6 +101,11 @@ class Writer:
         while len(self._waiting) > AHEAD:
             self._store(self._waiting.popleft().result())
 
+    @property
+    def is_new(self) -> bool:
+        """Has no batch come yet."""
+        return not self._lines
+
     def settle(self) -> int:
         """Store what waits; how many events are stored."""
         while self._waiting:

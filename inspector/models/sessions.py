@@ -18,6 +18,7 @@ class Session(models.Model):
     ordinal = models.IntegerField(default=0)  # place in the file
     title = models.CharField(max_length=200)
     format = models.CharField(max_length=40)
+    source_id = models.CharField(max_length=200, blank=True, default="")  # what the agent calls it
     agent = models.CharField(max_length=200, blank=True, default="")
     model = models.CharField(max_length=200, blank=True, default="")
     window = models.BigIntegerField()  # tokens
@@ -45,7 +46,10 @@ class Session(models.Model):
 
     class Meta:
         ordering = ["-created", "ordinal"]
-        indexes = [models.Index(fields=["-created", "ordinal"], condition=models.Q(deleted=None), name="session_list")]
+        indexes = [
+            models.Index(fields=["-created", "ordinal"], condition=models.Q(deleted=None), name="session_list"),
+            models.Index(fields=["source_id"], name="session_source"),
+        ]
         constraints = [models.UniqueConstraint(fields=["recording", "ordinal"], name="one_session_per_place")]
 
     def __str__(self) -> str:

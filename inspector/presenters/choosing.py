@@ -6,15 +6,19 @@ from typing import Any
 
 from inspector.models import Session
 from inspector.presenters.numbers import DASH
+from inspector.services.importing import Report
+
+NEW, LONGER = "new", "longer"
 
 
-def row(session: Session) -> dict[str, Any]:
+def row(session: Session, report: Report) -> dict[str, Any]:
     """One session as the page and its script show it; texts are shown, numbers sort. Tokens: the largest prompt."""
-    started = session.started_at
+    started, key = session.started_at, str(session.pk)
     return {
-        "id": str(session.pk),
+        "id": key,
         "url": session.get_absolute_url(),
         "title": session.title,
+        "standing": _standing(key, report),
         "model": session.model or DASH,
         "started": f"{started:%Y-%m-%d %H:%M}" if started else DASH,
         "messages": session.events,
@@ -22,3 +26,20 @@ def row(session: Session) -> dict[str, Any]:
         "peak": session.prompt_tokens_max,
         "compactions": session.compactions,
     }
+
+
+def known_words(report: Report) -> str:
+    """What a file brought that comes again: empty where none of its sessions was here."""
+    if not report.known:
+        return ""
+    known, extended = len(report.known), len(report.extended)
+    here = f"{known:,} of them {'was' if known == 1 else 'were'} here already"
+    if not extended:
+        return f"{here}, unchanged"
+    return f"{here}, and {'it' if extended == known == 1 else f'{extended:,}'} went on"
+
+
+def _standing(key: str, report: Report) -> str:
+    if not report.known:
+        return ""
+    return LONGER if key in report.extended else "" if key in report.known else NEW

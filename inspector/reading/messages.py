@@ -39,9 +39,10 @@ class Cut(Message):
 
 
 class Begin(Message):
-    """A session of this format follows."""
+    """A session of this format follows, which its agent calls so."""
 
     format: str
+    source_id: str
 
 
 class Batch(Message):

@@ -57,7 +57,7 @@ def tell(options: Options, send: Send) -> None:
         telling.settle(ahead.agreed(sessions[0].events))
     while sessions:
         session = sessions.popleft()
-        send(Begin(session.format))
+        send(Begin(session.format, session.source_id))
         telling.rest(session)
         telling = _Telling(send)
     send(Done(found.format, found.facts, found.notes, left_out))

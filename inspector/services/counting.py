@@ -29,7 +29,8 @@ from inspector.models import Recording, Session
 from inspector.reading.apart import tell_apart
 from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
 from inspector.reading.telling import Options, tell
-from inspector.services import growth, search
+from inspector.services import search
+from inspector.services.growth import Continuation
 from inspector.services.summaries import ToolCount, session_counts
 from inspector.texts import Writer
 
@@ -66,8 +67,7 @@ class Counted(NamedTuple):
 
 
 def count_file(
-    recording: Recording,
-    grown: Recording | None,
+    going_on: Continuation,
     watch: Watcher,
     *,
     strict: bool,
@@ -76,13 +76,14 @@ def count_file(
 ) -> tuple[Done, list[Counted]]:
     """Read a recording and store the texts of its sessions: what is told of the file, and the sessions counted.
 
-    `grown`: the recording whose sessions this one goes on with; their events are stored under their own rows, later.
+    The events of sessions that go on with stored ones are stored under the rows of those, later.
     `meanwhile` is called once, before anything is stored.
     """
+    recording = going_on.recording
     apart = recording.size >= APART_FROM or _is_packed(recording)
-    options = Options(str(recording.path), strict, window, early=apart and grown is None)
+    options = Options(str(recording.path), strict, window, early=apart and going_on.grown is None)
     with ThreadPoolExecutor(1, "compress") as pool:
-        intake = _Intake(recording, grown, watch, pool)
+        intake = _Intake(going_on, watch, pool)
         if apart:
             tell_apart(options, intake.take, lambda: watch.stored(0), meanwhile)
         else:
@@ -105,13 +106,13 @@ class _Tally:
 class _Intake:
     """Takes what a reader tells."""
 
-    def __init__(self, recording: Recording, grown: Recording | None, watch: Watcher, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, going_on: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
         self.counted: list[Counted] = []
         self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
         self._done: Done | None = None
-        self._recording, self._grown, self._watch, self._pool = recording, grown, watch, pool
+        self._going_on, self._watch, self._pool = going_on, watch, pool
         self._tally = _Tally()
-        self._writer = None if grown else self._new_writer(recording)
+        self._writer = None if going_on.grown else self._new_writer(going_on.recording)
 
     def take(self, message: Message) -> None:
         match message:
@@ -125,7 +126,8 @@ class _Intake:
                 self._cut(self._writer, message.count)
             case Begin():
                 self._close()
-                self._writer = self._writer or self._next_writer(message.format)
+                if self._writer is None or self._writer.is_new:
+                    self._writer = self._next_writer(message)
             case End():
                 self._ended = message
             case Done():
@@ -140,10 +142,10 @@ class _Intake:
             raise EOFError("the reader ended before the file did")
         return self._done
 
-    def _next_writer(self, format_name: str) -> Writer:
+    def _next_writer(self, begun: Begin) -> Writer:
         """A session that goes on with a stored one has its events numbered when it takes their place."""
-        old = growth.find_old(self._grown, len(self.counted), format_name)
-        return self._new_writer(None if old else self._recording)
+        waits = self._going_on.may_go_on(len(self.counted), begun.format, begun.source_id)
+        return self._new_writer(None if waits else self._going_on.recording)
 
     def _new_writer(self, recording: Recording | None) -> Writer:
         self._tally = _Tally()
@@ -155,7 +157,7 @@ class _Intake:
     def _cut(self, writer: Writer, count: int) -> None:
         self._watch.again(writer.settle() - count)
         if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well
-            self._writer = self._new_writer(self._recording)
+            self._writer = self._new_writer(self._going_on.recording)
             return
         _take_back(writer.row, count, self._watch)
         writer.cut(count)

@@ -23,8 +23,9 @@ from inspector import hints
 from inspector.figures.first_look import look_of
 from inspector.models import Import, Recording
 from inspector.reading.messages import Done
-from inspector.services import deleting, growth
+from inspector.services import deleting
 from inspector.services.counting import Counted, count_file
+from inspector.services.growth import Continuation
 from inspector.services.uploads import Received, drop_unused, keep
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     problem_count: int
     problems: tuple[recordings.Problem, ...] = ()
     sessions: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()  # sessions that were here already
+    extended: tuple[str, ...] = ()  # those of them that are longer now
     steps: int = 0
     reported: int = 0
     window: Sourced | None = None
@@ -274,21 +277,23 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise Cancelled
     if not recording.path.is_file():
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
-    grown = growth.find_grown(recording)
+    going_on = Continuation(recording)
     look = partial(_look_first, recording, watch)
-    done, counted = count_file(recording, grown, watch, strict=job.strict, window=job.window, meanwhile=look)
+    done, counted = count_file(going_on, watch, strict=job.strict, window=job.window, meanwhile=look)
     watch.phase("indexed")
     report = _report(done, counted, watch)
     with transaction.atomic():
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
             more: dict[str, Any] = {"window": window, "counts": counts}
-            rows.append(growth.store(grown, recording, ordinal, session, ledger, attribution, **more))
-        growth.close(grown, recording, len(rows))
+            rows.append(going_on.store(ordinal, session, ledger, attribution, **more))
+        going_on.close(len(rows))
         Recording.objects.filter(pk=recording.pk).update(format=done.format)
-        report = msgspec.structs.replace(report, sessions=tuple(str(row.pk) for row in rows))
-        watch.close(report)
+        keys, known, extended = ([str(row.pk) for row in some] for some in (rows, going_on.known, going_on.extended))
+        whole = {"sessions": tuple(keys), "known": tuple(known), "extended": tuple(extended)}
+        watch.close(msgspec.structs.replace(report, **whole))
     watch.closed = True
+    watch.left |= going_on.leaves_rows
 
 
 def _look_first(recording: Recording, watch: Watch) -> None:

@@ -96,7 +96,7 @@ def _job(pk: UUID) -> Import:
 def _context(job: Import) -> dict[str, Any]:
     report = report_of(job)
     found = Session.objects.filter(recording=job.recording, deleted=None).order_by("ordinal") if report else None
-    rows = [choosing.row(session) for session in found] if found is not None else []
+    rows = [choosing.row(session, report) for session in found] if report and found is not None else []
     names = list(PHASES)
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
@@ -109,6 +109,7 @@ def _context(job: Import) -> dict[str, Any]:
         "report": report,
         "sessions": rows[:MAX_LISTED],
         "all_sessions": rows if len(rows) > 1 else [],
+        "known_words": choosing.known_words(report) if report else "",
         "listed": ",".join(row["id"] for row in rows[:MAX_LISTED]),
         "phases": places,
         "wal_missing": report is not None and recording is not None and lacks_log(recording),

@@ -16,7 +16,7 @@ function start(form) {
 
   const found = () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const hits = sessions.filter((item) => words.every((word) => `${item.title} ${item.model}`.toLowerCase().includes(word)));
+    const hits = sessions.filter((item) => words.every((word) => `${item.title} ${item.model} ${item.standing}`.toLowerCase().includes(word)));
     if (!sort) return hits;
     const order = (a, b) => (typeof a[sort] === "number" ? a[sort] - b[sort] : a[sort].localeCompare(b[sort]));
     return hits.sort((a, b) => (down ? order(b, a) : order(a, b)));
@@ -42,6 +42,7 @@ function start(form) {
     link.href = item.url;
     link.textContent = item.title;
     head.append(link);
+    if (item.standing) head.append(" ", cell(item.standing, "badge badge-outline", "span"));
     const peak = item.peak ? cell(item.peak, "num") : cell("not reported", "num muted");
     line.append(pick, head, cell(item.model, ""), cell(item.started, "nowrap"), cell(item.messages, "num"), cell(item.calls, "num"), peak, cell(item.compactions, "num"));
     return line;

@@ -33,12 +33,12 @@ def read_into(content: bytes) -> Recording:
     """What the import does with a file that may have grown."""
     recording = keep(receive([content], "chat.jsonl"))
     found = recordings.read(recording.path)
-    grown = growth.find_grown(recording)
+    going_on = growth.Continuation(recording)
     for ordinal, value in enumerate(found.sessions):
         ledger, window = Ledger.of(value), window_of(value)
         counts = session_counts(value, ledger, window.value)
-        growth.store(grown, recording, ordinal, value, ledger, attribute(ledger), window=window, counts=counts)
-    growth.close(grown, recording, len(found.sessions))
+        going_on.store(ordinal, value, ledger, attribute(ledger), window=window, counts=counts)
+    going_on.close(len(found.sessions))
     return recording
 
 
