@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 import pytest
@@ -19,6 +20,7 @@ SCREENSHOTS = FOLDER / "screenshots"
 AXE = FOLDER / "vendor/axe-4.14.1.min.js"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+FORGET = "() => { localStorage.clear(); sessionStorage.clear(); }"
 VIOLATIONS = "addEventListener('securitypolicyviolation', e => (window.violations ??= []).push(e.violatedDirective))"
 
 
@@ -35,15 +37,30 @@ class Seen:
     foreign: list[str] = field(default_factory=list)
     received: int = 0
 
-    def watch(self, page) -> None:
-        page.on("console", lambda message: self.console.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: self.console.append(str(error)))
-        page.on("request", lambda request: self._request(request.url))
-        page.on("response", self._response)
+    def __post_init__(self) -> None:
+        self._heard = {
+            "console": self._message,
+            "pageerror": lambda error: self.console.append(str(error)),
+            "request": self._request,
+            "response": self._response,
+        }
 
-    def _request(self, url: str) -> None:
-        if not url.startswith((self.origin, "ws" + self.origin.removeprefix("http"), "data:", "blob:")):
-            self.foreign.append(url)
+    def watch(self, page) -> None:
+        for event, hear in self._heard.items():
+            page.on(event, hear)
+
+    def leave(self, page) -> None:
+        for event, hear in self._heard.items():
+            page.remove_listener(event, hear)
+
+    def _message(self, message) -> None:
+        if message.type == "error":
+            self.console.append(message.text)
+
+    def _request(self, request) -> None:
+        own = (self.origin, "ws" + self.origin.removeprefix("http"), "data:", "blob:")
+        if not request.url.startswith(own):
+            self.foreign.append(request.url)
 
     def _response(self, response) -> None:
         self.received += int(response.headers.get("content-length", 0))
@@ -70,31 +87,64 @@ def chromium():
         browser.close()
 
 
+class Pages:
+    """Pages by their kind, used again by the next test: in a new one, fetching and compiling the scripts anew costs six
+    times what the page does."""
+
+    def __init__(self, chromium) -> None:
+        self._chromium = chromium
+        self._idle: dict[str, list[Any]] = {}
+
+    def take(self, **kind: Any):
+        """A page of a window with these options, as if nobody had used it."""
+        idle = self._idle.setdefault(repr(kind), [])
+        if idle:
+            return idle.pop()
+        context = self._chromium.new_context(**kind)
+        context.add_init_script(VIOLATIONS)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        page.idle = idle
+        return page
+
+    def give_back(self, page, server: Running) -> None:
+        """What the page remembered goes; it waits at an address of its server, where it keeps its process."""
+        if page.is_closed() or server.process.poll() is not None:
+            page.context.close()
+            return
+        page.evaluate(FORGET)
+        page.goto(f"{server.origin}/healthz")
+        page.emulate_media(media="null")
+        page.context.clear_cookies()
+        page.idle.append(page)
+
+
+@pytest.fixture(scope="package")
+def pages(chromium) -> Pages:
+    return Pages(chromium)
+
+
 @pytest.fixture
-def open_page(chromium, served: Running) -> Iterator[Callable]:
+def open_page(pages, served: Running) -> Iterator[Callable]:
     """Opens pages of a size and theme. In the end none of them may have complained or asked anywhere else."""
     opened = []
 
     def opener(width: int = 1440, height: int = 900, theme: str = "light", server: Running = served, **more):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, base_url=server.origin, **more
-        )
-        context.add_init_script(VIOLATIONS)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE * 1000)
-        seen = Seen(server.origin)
-        seen.watch(page)
-        opened.append((context, page, seen))
-        page.seen = seen
+        size = {"width": width, "height": height}
+        page = pages.take(viewport=size, color_scheme=theme, base_url=server.origin, **more)
+        page.seen = Seen(server.origin)
+        page.seen.watch(page)
+        opened.append((page, page.seen, server))
         return page
 
     yield opener
-    for context, page, seen in opened:
-        violations = page.evaluate("window.violations ?? []")
-        context.close()
-        assert seen.console == []
-        assert seen.foreign == []
-        assert violations == []
+    complaints = []
+    for page, seen, server in opened:
+        broken = [] if page.is_closed() else page.evaluate("window.violations ?? []")
+        complaints += [*seen.console, *seen.foreign, *broken]
+        seen.leave(page)
+        pages.give_back(page, server)
+    assert complaints == []
 
 
 @pytest.fixture
