@@ -108,6 +108,12 @@ class Case:
         """Those that were recorded, or those the replay made."""
         return tuple(self._recorded()) if self.recorded else tuple(self._replayed())
 
+    @cached_property
+    def unused(self) -> int:
+        """Recorded compactions with no call after them, before the next one or the end."""
+        recorded = sum(not base.is_edit for base in self.ledger.bases) if self.recorded else 0
+        return max(0, recorded - len(self.compactions))
+
     def _recorded(self) -> Iterable[Compaction]:
         epochs, firsts = np.unique(self.ledger.steps["epoch"], return_index=True)
         for epoch, step in zip(epochs, firsts, strict=True):
@@ -158,7 +164,8 @@ def verdict(ledger: Ledger, trace: Trace, attribution: Attribution | None = None
     if not found[not_kept]:
         clauses += _told(found[loops], "a loop of {length} from step {step}")
     clauses += ["no policy can fit this window"] if found[unfit] else []
-    made = len(case.compactions)
+    clauses += [f"{case.unused:,} with no call after {'it' if case.unused == 1 else 'them'}"] if case.unused else []
+    made = len(case.compactions) + case.unused
     head = "No compaction" if not made else f"{made:,} compaction{'s' if made > 1 else ''}"
     peak = int(np.argmax(case.tokens))
     return f"{head}; {', '.join(clauses) or f'peak {_share(case, case.tokens[peak])} of the window at step {peak}'}."

@@ -1,5 +1,7 @@
-"""A session knows what its agent calls it, so that it is found when a longer recording of it comes."""
+"""A session knows what its agent calls it, so that it is found when a longer recording of it comes; a recording knows
+the newer one that holds its sessions."""
 
+import django.db.models.deletion
 import msgspec
 import zstandard
 from django.db import migrations, models
@@ -36,6 +38,17 @@ class Migration(migrations.Migration):
             model_name="session",
             name="source_id",
             field=models.CharField(blank=True, default="", max_length=200),
+        ),
+        migrations.AddField(
+            model_name="recording",
+            name="newer",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="older",
+                to="inspector.recording",
+            ),
         ),
         migrations.AddIndex(
             model_name="session",

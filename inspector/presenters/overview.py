@@ -79,9 +79,12 @@ def _bias(observed: Trace) -> dict[str, str]:
 def _compactions(case: Case, data: Timeline, evidence: str) -> dict[str, str]:
     count = len(case.compactions)
     steps = ", ".join(str(item.step) for item in case.compactions[:4]) + (" …" if count > 4 else "")
-    parts = [f"at {'steps' if count > 1 else 'step'} {steps}"] if count else ["none in the recording"]
+    parts = [f"at {'steps' if count > 1 else 'step'} {steps}"] if count else []
+    parts += [f"{case.unused:,} with no call after"] if case.unused else []
+    parts = parts or ["none in the recording"]
     parts += [counted(len(data.overflows), "overflow")] if len(data.overflows) else []
-    return _kpi("compactions", f"{count:,}", evidence if count else "", ", ".join(parts))
+    made = count + case.unused
+    return _kpi("compactions", f"{made:,}", evidence if made else "", ", ".join(parts))
 
 
 def _kpi(name: str, value: str, source: str, note: str) -> dict[str, str]:

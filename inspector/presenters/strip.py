@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def _ticks(steps: Ints, count: int, length: int) -> str:
     return " ".join(f"M{_x(int(step), count)} 0V{length}" for step in thinned(steps, MAX_TICKS))
 
 
-def _x(step: int, count: int) -> str:
+def _x(step: float, count: int) -> str:
+    """The middle of a step; half a step from it are its edges."""
     return f"{WIDTH * (step + 0.5) / count:.1f}".removesuffix(".0")
 
 
@@ -57,24 +59,36 @@ def _y(value: float, top: float) -> str:
 
 
 def _points(steps: Ints, values: Floats, count: int, top: float) -> str:
-    """A path that holds each value until the next step; unknown values break it."""
-    path, broken = [], True
-    for step in steps:
-        value = float(values[step])
-        if np.isnan(value):
-            broken = True
-            continue
-        path.append(f"{'M' if broken else 'L'}{_x(int(step), count)} {_y(value, top)}")
-        broken = False
-    return "".join(path)
+    """A path from middle to middle, and to the edges where it begins and ends; unknown values break it."""
+    return "".join(f"M{'L'.join(_run(run, values, count, top))}" for run in _runs(steps, values))
+
+
+def _runs(steps: Ints, values: Floats) -> Iterator[list[int]]:
+    """Steps without an unknown value among them."""
+    run: list[int] = []
+    for step in map(int, steps):
+        if not np.isnan(values[step]):
+            run.append(step)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _run(steps: list[int], values: Floats, count: int, top: float) -> list[str]:
+    """The points of a line from the left edge of the first step to the right edge of the last."""
+    places = [steps[0] - 0.5, *steps, steps[-1] + 0.5]
+    levels = (_y(float(values[step]), top) for step in (steps[0], *steps, steps[-1]))
+    return [f"{_x(place, count)} {level}" for place, level in zip(places, levels, strict=True)]
 
 
 def _area(steps: Ints, values: Floats, count: int, top: float) -> str:
-    known = [(int(step), float(values[step])) for step in steps if not np.isnan(values[step])]
+    known = [int(step) for step in steps if not np.isnan(values[step])]
     if not known:
         return ""
-    line = "".join(f"L{_x(step, count)} {_y(value, top)}" for step, value in known)
-    return f"M{_x(known[0][0], count)} {HEIGHT}{line}L{_x(known[-1][0], count)} {HEIGHT}Z"
+    line = "L".join(_run(known, values, count, top))
+    return f"M{_x(known[0] - 0.5, count)} {HEIGHT}L{line}L{_x(known[-1] + 0.5, count)} {HEIGHT}Z"
 
 
 def _level(value: float, top: float) -> str:

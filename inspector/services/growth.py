@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -81,16 +82,21 @@ class Continuation:
         return convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, kept=kept, **more)
 
     def close(self, count: int) -> None:
-        """Sessions that are no longer in the file go; a file all of whose sessions are in this one is contained in it,
-        so its imports point here now, and its bytes go after the commit."""
+        """Sessions that are no longer in the file go. Bytes that this file begins with go after the commit, and their
+        imports point here now; any other file whose sessions are all in this one is kept with it."""
         if self.grown is not None and self.grown.pk == self.recording.pk:
             for old in self.recording.sessions.filter(ordinal__gte=count):
                 search.forget(old)
                 old.delete()
         for pk in self._sources - {self.recording.pk}:
-            if not Session.objects.filter(recording=pk).exists():
+            if Session.objects.filter(recording=pk).exists():
+                continue
+            Recording.objects.filter(newer=pk).update(newer=self.recording)
+            if self.grown is not None and pk == self.grown.pk:
                 Import.objects.filter(recording=pk).update(recording=self.recording)
-                transaction.on_commit(lambda pk=pk: drop_unused(pk) and None)
+                transaction.on_commit(partial(drop_unused, pk))
+            else:
+                Recording.objects.filter(pk=pk).update(newer=self.recording)
 
     def _set_aside(self) -> None:
         """The sessions of a file that is read again may change places."""

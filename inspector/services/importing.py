@@ -21,7 +21,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
 from inspector.figures.first_look import look_of
-from inspector.models import Import, Recording
+from inspector.models import Import, Recording, Session
 from inspector.reading.messages import Done
 from inspector.services import deleting
 from inspector.services.counting import Counted, count_file
@@ -77,6 +77,12 @@ def submit(received: Received, *, strict: bool = True, window: int | None = None
         received.path.unlink(missing_ok=True)
 
 
+def sessions_of(job: Import) -> QuerySet[Session]:
+    """The sessions that an import brought, those off the list too; they may go on in a newer file by now."""
+    keys = msgspec.json.decode(job.report, type=Report).sessions if job.report else ()
+    return Session.objects.filter(pk__in=keys, ordinal__gte=0)
+
+
 def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
     """Put another reading of a stored recording into the queue."""
     with transaction.atomic():
@@ -88,10 +94,9 @@ def _known(recording: Recording, window: int | None) -> Import | None:
     if window is None and (under_way := imports.filter(state__in=UNDER_WAY).first()):
         return under_way
     done = imports.filter(state=Import.State.DONE).first()
-    if done is None or window is not None or not recording.sessions.filter(ordinal__gte=0).exists():
+    if done is None or window is not None:
         return None
-    recording.sessions.filter(ordinal__gte=0).update(deleted=None)
-    return done
+    return done if sessions_of(done).update(deleted=None) else None
 
 
 def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:

@@ -18,7 +18,7 @@ from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.db import IntegrityError, transaction
 
 from guard_core.errors import LimitExceeded, RecordingError
-from inspector.models import Import, Recording
+from inspector.models import Import, Recording, Session
 
 MAX_NAME_CHARS = 120
 CHUNK = 1 << 20  # bytes
@@ -185,14 +185,17 @@ def _begins_with(longer: Path, shorter: Path) -> bool:
 
 
 def drop_unused(recording_id: object) -> bool:
-    """Forget a recording that no session and no import under way needs, its bytes too."""
+    """Forget a recording that no session and no import under way needs, and older files of it, their bytes too."""
     with transaction.atomic():
         recording = Recording.objects.select_for_update().filter(pk=recording_id).first()
-        if recording is None or recording.sessions.exists():
+        if recording is None or Session.objects.filter(recording__in=[recording.pk, recording.newer_id]).exists():
             return False
         if recording.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists():
             return False
+        older = list(recording.older.values_list("pk", flat=True))
         recording.delete()
+        for pk in older:
+            drop_unused(pk)
         recording.path.unlink(missing_ok=True)
         if recording.wal_sha256:
             recording.wal_path.unlink(missing_ok=True)

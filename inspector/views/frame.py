@@ -81,8 +81,8 @@ class Frame:
         """Name and badges."""
         data = self.analysis.data
         badges = [{"text": self.format_label, "class": "badge-outline"}]
-        if len(data.compactions):
-            text = counted(len(data.compactions), "compaction")
+        if self.row.compactions:
+            text = counted(self.row.compactions, "compaction")
             badges.append({"text": text, "class": "badge-compaction"})
         if len(data.overflows):
             badges.append({"text": counted(len(data.overflows), "overflow"), "class": "badge-overflow"})

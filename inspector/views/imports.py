@@ -14,7 +14,7 @@ from inspector.figures.first_look import picture
 from inspector.models import Import, Session
 from inspector.presenters import choosing
 from inspector.services import deleting
-from inspector.services.importing import Report, cancel_import, start_import
+from inspector.services.importing import Report, cancel_import, sessions_of, start_import
 from inspector.services.uploads import lacks_log
 from inspector.views.errors import plain
 from inspector.views.home import undo
@@ -66,9 +66,8 @@ def choose(request: HttpRequest, pk: UUID) -> HttpResponse:
     """
     job = _job(pk)
     out = _keys(request.POST.get("out", "")) | (_keys(request.POST.get("listed", "")) - set(request.POST.getlist("id")))
-    report = report_of(job)
-    mine = out & set(report.sessions) if report else set()
-    undo = deleting.delete(Session.objects.filter(recording=job.recording, ordinal__gte=0, pk__in=mine))
+    mine = out & set(map(str, sessions_of(job).values_list("pk", flat=True)))
+    undo = deleting.delete(sessions_of(job).filter(pk__in=mine))
     query = f"?report&undo={undo}" if undo else "?report"
     return HttpResponseRedirect(f"{job.get_absolute_url()}{query}")
 
@@ -95,8 +94,8 @@ def _job(pk: UUID) -> Import:
 
 def _context(job: Import) -> dict[str, Any]:
     report = report_of(job)
-    found = Session.objects.filter(recording=job.recording, deleted=None).order_by("ordinal") if report else None
-    rows = [choosing.row(session, report) for session in found] if report and found is not None else []
+    found = sessions_of(job).filter(deleted=None).order_by("ordinal", "pk")
+    rows = [choosing.row(session, report) for session in found] if report else []
     names = list(PHASES)
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0

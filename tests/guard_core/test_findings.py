@@ -274,6 +274,22 @@ def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them(is_record
     assert time.perf_counter() - begun < counted / 3
 
 
+@pytest.mark.parametrize(
+    ("ats", "words"),
+    [
+        ((6,), "1 compaction; 1 with no call after it."),
+        ((3, 3), "2 compactions; 1 needless (peak without would have been "),
+        ((3, 3, 6), ", 2 with no call after them."),
+    ],
+)
+def test_a_compaction_that_no_call_came_after_is_counted_and_said(ats, words):
+    events = [user("one"), model("two"), user("three"), model("four"), user("five"), model("six")]
+    cuts = tuple(RecordedCompaction(at, Evidence.DECLARED, "summary", (Span(0, 1),)) for at in ats)
+    made = tuple(ModelCall(at, at, 100) for at in (1, 3, 5))
+    ledger, shadow = recorded(session(*events, calls=made, compactions=cuts))
+    assert words in verdict(ledger, shadow, attribute(ledger), recorded=True)
+
+
 def test_a_quiet_edit_of_the_history_is_no_compaction():
     events = [part for _ in range(4) for part in (user("ask " * 300), model("tell " * 300))]
     edit = RecordedCompaction(4, Evidence.INFERRED, "edit", (Span(0, 4),))

@@ -27,4 +27,19 @@ def test_a_session_without_calls_has_no_strip():
 def test_where_nothing_was_recorded_the_estimate_stands_in():
     data = made(10, replayed=False)
     data.recorded[:] = np.nan
-    assert strip(data)["line"].count("L") == 9
+    assert strip(data)["line"].count("L") == 11  # ten steps and the edges of the first and the last
+
+
+def test_a_single_call_fills_the_strip():
+    shown = strip(made(1, replayed=False))
+    assert shown["line"].startswith("M0 ")
+    assert "L1000 " in shown["line"]
+
+
+def test_an_unknown_value_breaks_the_line():
+    data = made(10, replayed=False)
+    data.recorded[4] = data.heuristic[4] = np.nan
+    line = strip(data)["line"]
+    assert line.count("M") == 2
+    assert "L400 " in line
+    assert "M500 " in line

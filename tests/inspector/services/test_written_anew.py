@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import connection
+from django.urls import reverse
+from django.utils import timezone
 
 from inspector import convert
 from inspector.models import Event, Payload, Recording, Session
 from inspector.query_words import parse
 from inspector.reading import telling
-from inspector.services import counting, deleting, search, tagging
+from inspector.services import counting, deleting, importing, search, tagging
 from tests.recordings.seeds import database
 
 pytestmark = pytest.mark.django_db
@@ -71,15 +74,37 @@ def test_an_export_that_has_grown_extends_its_session(bring):
     assert longer.recording == report.recording
 
 
-def test_the_file_it_replaces_goes_and_its_import_names_the_new_one(bring, django_capture_on_commit_callbacks):
+def test_the_older_file_can_be_downloaded_and_opens_the_same_session(bring, client):
     first = bring(export(2), "a.json")
-    path = first.recording.path
+    bring(export(3), "a.json")
+    newest = bring(export(4), "b.json")
+    for job, turns in ((first, 2), (newest, 4)):
+        job.refresh_from_db()
+        raw = client.get(reverse("recording_raw", args=[job.recording_id]))
+        assert b"".join(raw.streaming_content) == export(turns)
+    row = Session.objects.get()
+    assert client.get(first.get_absolute_url()).headers["location"] == row.get_absolute_url()
+    assert bring(export(2), "again.json").pk == first.pk
+    assert Session.objects.get().events == 8
+
+
+def test_older_files_go_with_their_session(bring, django_capture_on_commit_callbacks):
+    jobs = [bring(export(turns), "a.json") for turns in (2, 3, 4)]
+    paths = [job.recording.path for job in jobs]
+    deleting.delete(Session.objects.all())
     with django_capture_on_commit_callbacks(execute=True):
-        second = bring(export(3), "a.json")
-    first.refresh_from_db()
-    assert list(Recording.objects.all()) == [second.recording] == [first.recording]
-    assert not path.exists()
-    assert second.recording.path.read_bytes() == export(3)
+        deleting.purge(timezone.now() + timedelta(seconds=1))
+    assert not Recording.objects.exists()
+    assert not any(path.exists() for path in paths)
+
+
+def test_a_failed_reading_of_an_older_file_takes_nothing_away(bring):
+    first = bring(export(2), "a.json")
+    bring(export(3), "a.json")
+    job = importing.start_import(first.recording)
+    importing.cancel_import(job)
+    assert first.recording.path.exists()
+    assert Recording.objects.count() == 2
 
 
 def test_what_came_anew_is_found_and_what_was_there_is_found_once(bring):
@@ -147,24 +172,21 @@ def test_a_deleted_session_is_not_gone_on_with(bring):
     assert Session.objects.get(deleted=None).events == 6
 
 
-def test_the_sessions_of_a_database_go_on_each_by_its_name(bring, django_capture_on_commit_callbacks):
+def test_the_sessions_of_a_database_go_on_each_by_its_name(bring):
     bring(library(one=2, two=2, three=1), "agent.db")
     old = {row.source_id: row for row in Session.objects.all()}
-    with django_capture_on_commit_callbacks(execute=True):
-        job = bring(library(zero=1, three=1, one=3, two=2), "agent.db")
+    job = bring(library(zero=1, three=1, one=3, two=2), "agent.db")
     rows = {row.source_id: row for row in Session.objects.all()}
     assert {name: row.events for name, row in rows.items()} == {"zero": 2, "three": 2, "one": 6, "two": 4}
     assert {name: row.pk for name, row in rows.items() if name != "zero"} == {n: row.pk for n, row in old.items()}
     assert {row.recording_id for row in rows.values()} == {job.recording_id}
-    assert Recording.objects.count() == 1
     assert len({row.ordinal for row in rows.values()}) == 4
 
 
 def test_a_database_keeps_what_a_newer_one_has_no_more(bring):
     bring(library(one=2, two=2), "agent.db")
     bring(library(two=3), "agent.db")
-    assert sorted(row.events for row in Session.objects.all()) == [4, 6]
-    assert Recording.objects.count() == 2
+    assert sorted((row.events, row.recording.newer_id) for row in Session.objects.all()) == [(4, None), (6, None)]
 
 
 def test_messages_without_a_name_go_on_in_a_file_of_the_same_name(bring):
