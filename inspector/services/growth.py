@@ -116,24 +116,24 @@ class Continuation:
     def _is_of_grown(self, old: Session) -> bool:
         return self.grown is not None and old.recording_id == self.grown.pk
 
+    def _of_grown(self, stored: QuerySet[Session], place: int, name: str) -> Iterable[Session]:
+        """Those of the same name, the one at the same place first; else the one at the same place. Sessions of a file
+        that is read again may have changed places, so one of another name is another one there."""
+        if name and (same := stored.filter(source_id=name[:200])):
+            return sorted(same, key=lambda old: (old.ordinal != place, old.ordinal))
+        there = stored.filter(ordinal=place)
+        return there.filter(source_id="") if name and self.grown == self.recording else there
+
     def _candidates(self, ordinal: int, format_name: str, name: str, *, lock: bool = False) -> Iterator[Session]:
         """Sessions that may be the same one, the likeliest first."""
         alike = Session.objects.filter(format=format_name[:40], ordinal__gte=0).exclude(pk__in=self._taken)
         alike = alike.select_for_update(of=("self",)) if lock else alike
         if self.grown is not None:
-            yield from _of_file(alike.filter(recording=self.grown), ordinal + ASIDE * self._aside, name)
+            yield from self._of_grown(alike.filter(recording=self.grown), ordinal + ASIDE * self._aside, name)
         elsewhere = alike.filter(deleted=None, source_id=name[:200]).exclude(recording=self.recording)
         if not name:
             elsewhere = elsewhere.filter(recording__name=self.recording.name, calls__gt=0)
         yield from elsewhere.order_by("-events", "pk")[:COMPARED]
-
-
-def _of_file(stored: QuerySet[Session], place: int, name: str) -> Iterable[Session]:
-    """Those of the same name, the one at the same place first; where one of the two has no name, that one alone."""
-    if name and (same := stored.filter(source_id=name[:200])):
-        return sorted(same, key=lambda old: (old.ordinal != place, old.ordinal))
-    there = stored.filter(ordinal=place)
-    return there.filter(source_id="") if name else there
 
 
 def _holds(value: CoreSession, old: Session, kept: int) -> bool:

@@ -47,3 +47,33 @@ def test_pages_of_a_grown_session_show_the_new_steps():
     assert b"of 20" in Client().get(address).content
     upload(30)
     assert b"of 30" in Client().get(address).content
+
+
+def span(number: int, parent: str, **values: object) -> bytes:
+    """A line of a trace: what a call said, or the conversation that calls belong to, which ends after them."""
+    attributes = [{"key": f"gen_ai.{key}", "value": {"stringValue": value}} for key, value in values.items()]
+    one = {"traceId": "t1", "spanId": f"s{number}", "parentSpanId": parent, "name": "x", "attributes": attributes}
+    one |= {"startTimeUnixNano": str(number * 10**9), "endTimeUnixNano": str((number + 1) * 10**9)}
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}).encode() + b"\n"
+
+
+def called(number: int) -> bytes:
+    def said(role: str, text: str) -> str:
+        return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+    asked, answered = said("user", "which branch?"), said("assistant", f"answer {number}")
+    texts = {"operation.name": "chat", "input.messages": asked, "output.messages": answered}
+    return span(number, "s9", **texts)
+
+
+def test_a_trace_that_is_told_its_conversation_in_the_end_stays_one_session():
+    def stored(content: bytes) -> Session:
+        job = importing.submit(uploads.receive([content], "trace.jsonl"))
+        importing.run_import(str(job.pk))
+        return Session.objects.get()
+
+    first = stored(called(1))
+    tail = span(9, "", **{"operation.name": "invoke_agent", "conversation.id": "conv-1"})
+    whole = stored(called(1) + called(2) + tail)
+    assert (whole.pk, whole.source_id) == (first.pk, "conv-1")
+    assert first.source_id != "conv-1"

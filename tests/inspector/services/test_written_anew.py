@@ -260,3 +260,14 @@ def test_sessions_that_were_stored_without_a_name_are_given_theirs(bring):
     Session.objects.update(source_id="")
     import_module("inspector.migrations.0010_source_id").name_sessions(apps, SimpleNamespace(connection=connection))
     assert set(Session.objects.values_list("source_id", "events")) == {("one", 4), ("two", 2)}
+
+
+def test_sessions_that_changed_places_in_a_file_that_is_read_again_stay_themselves(bring):
+    job = bring(library(one=2, two=2), "agent.db")
+    keys = dict(Session.objects.values_list("source_id", "pk"))
+    for name, place in (("one", 7), ("two", 0), ("one", 1)):
+        Session.objects.filter(source_id=name).update(ordinal=place)
+    again = importing.start_import(job.recording)
+    importing.run_import(str(again.pk))
+    assert dict(Session.objects.values_list("source_id", "pk")) == keys
+    assert dict(Session.objects.values_list("source_id", "ordinal")) == {"one": 0, "two": 1}
