@@ -12,7 +12,7 @@ Source: https://github.com/sst/opencode, packages/opencode/src/storage/storage.t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ from guard_core.errors import DamagedRecording
 
 NAME = "storage"
 SHARED = "share"
+LEFT_OUT = b"{}"  # stands where a damaged piece was: the reading notes it
 
 
 def is_storage(folder: Path) -> bool:
@@ -36,23 +37,27 @@ class Storage:
         self._messages = {path.name: path for path in _folders(folder, "message", "ses_")}
         self._parts = {path.name: path for path in _folders(folder, "part", "msg_")}
 
-    def export(self, session: Path) -> bytes:
-        """The session that one of `sessions` names. Raises DamagedRecording with the file that is no JSON value."""
+    def export(self, session: Path, leave: Callable[[str], object] | None = None) -> bytes:
+        """The session that one of `sessions` names. `leave` is told of each damaged piece that is left out; without it
+        such a piece raises DamagedRecording with its name."""
         told = _files(self._messages.get(session.stem), "msg_")
-        pieces = [b'{"info":%b,"parts":[%b]}' % (_read(path), _joined(self._parts.get(path.stem))) for path in told]
-        return b'{"info":%b,"messages":[%b]}' % (_read(session), b",".join(pieces))
+        pieces = (b'{"info":%b,"parts":[%b]}' % (_read(path, leave), self._joined(path.stem, leave)) for path in told)
+        return b'{"info":%b,"messages":[%b]}' % (_read(session, leave), b",".join(pieces))
+
+    def _joined(self, message: str, leave: Callable[[str], object] | None) -> bytes:
+        return b",".join(_read(path, leave) for path in _files(self._parts.get(message), "prt_"))
 
 
-def _joined(folder: Path | None) -> bytes:
-    return b",".join(map(_read, _files(folder, "prt_")))
-
-
-def _read(path: Path) -> bytes:
+def _read(path: Path, leave: Callable[[str], object] | None) -> bytes:
     """The JSON value of a file, as it stands; only that it is one is checked, the reading checks the rest."""
     try:
         return bytes(msgspec.json.decode(path.read_bytes(), type=msgspec.Raw)).strip()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DamagedRecording(f"the file {path.parent.name}/{path.name} holds no JSON value") from error
+        reason = f"the file {path.parent.name}/{path.name} holds no JSON value"
+        if leave is None:
+            raise DamagedRecording(reason) from error
+        leave(reason)
+        return LEFT_OUT
 
 
 def _files(folder: Path | None, prefix: str) -> list[Path]:

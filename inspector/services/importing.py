@@ -79,8 +79,13 @@ def submit(received: Received, *, strict: bool = True, window: int | None = None
 
 def sessions_of(job: Import) -> QuerySet[Session]:
     """The sessions that an import brought, those off the list too; they may go on in a newer file by now."""
-    keys = msgspec.json.decode(job.report, type=Report).sessions if job.report else ()
-    return Session.objects.filter(pk__in=keys, ordinal__gte=0)
+    report = report_of(job)
+    return Session.objects.filter(pk__in=report.sessions if report else (), ordinal__gte=0)
+
+
+def report_of(job: Import) -> Report | None:
+    """What an import that is done told; None before."""
+    return msgspec.json.decode(job.report, type=Report) if job.report else None
 
 
 def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:

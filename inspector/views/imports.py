@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -14,7 +13,7 @@ from inspector.figures.first_look import picture
 from inspector.models import Import, Session
 from inspector.presenters import choosing
 from inspector.services import deleting
-from inspector.services.importing import Report, cancel_import, sessions_of, start_import
+from inspector.services.importing import cancel_import, report_of, sessions_of, start_import
 from inspector.services.uploads import lacks_log
 from inspector.views.errors import plain
 from inspector.views.home import undo
@@ -82,10 +81,6 @@ def session_of(job: Import) -> Session | None:
     if report is None or report.problem_count or len(report.sessions) != 1:
         return None
     return Session.objects.filter(pk=report.sessions[0], deleted=None).first()
-
-
-def report_of(job: Import) -> Report | None:
-    return msgspec.json.decode(job.report, type=Report) if job.report else None
 
 
 def _job(pk: UUID) -> Import:

@@ -10,6 +10,7 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +23,11 @@ from guard_core.recordings import detect
 from guard_core.recordings.opencode_storage import Storage, is_storage
 from guard_core.recordings.source import Source
 from inspector.models import Import
+from inspector.presenters.choosing import known_words
 from inspector.presenters.numbers import counted
 from inspector.services import search
 from inspector.services.companions import WAL, add, arranged
-from inspector.services.importing import run_import
+from inspector.services.importing import report_of, run_import
 from inspector.services.uploads import Received, receive
 from inspector.worker import Heartbeat
 
@@ -84,14 +86,14 @@ class Command(BaseCommand):
         if not is_new:
             return self._say(given, "known", "is here already")
         if job.state == Import.State.DONE and job.recording is not None:
-            sessions = job.recording.sessions.count()
-            return self._say(given, "imported", f"{job.recording.format}, {counted(sessions, 'session')}")
+            return self._say(given, "imported", f"{job.recording.format}, {_sessions(job)}")
         place = f"line {job.line}: " if job.line else ""
         return self._say(given, "refused", place + (job.message or job.state))
 
     def _read(self, given: Given, options: dict[str, Any]) -> tuple[Import, bool]:
         if given.storage is not None:
-            received = receive([given.storage.export(given.path)], given.path.name)
+            leave = partial(self._say, given, "left out") if options["lenient"] else None
+            received = receive([given.storage.export(given.path, leave)], given.path.name)
         else:
             received = take(given.path)
         if given.wal is not None:
@@ -107,6 +109,15 @@ class Command(BaseCommand):
         clear = "\r\x1b[K" if sys.stdout.isatty() else ""
         self.stdout.write(f"{clear}{word:>8}  {given.path}  {reason}")
         return word
+
+
+def _sessions(job: Import) -> str:
+    """How many sessions there are in a file, and how many of them were here already."""
+    report = report_of(job)
+    if report is None:
+        return counted(0, "session")
+    known = known_words(report)
+    return counted(len(report.sessions), "session") + (f": {known}" if known else "")
 
 
 def take(path: Path) -> Received:

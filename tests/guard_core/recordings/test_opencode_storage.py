@@ -87,3 +87,13 @@ def test_a_damaged_file_is_named(storage: Path) -> None:
     found = Storage(storage)
     with pytest.raises(DamagedRecording, match=r"msg_2/prt_3\.json"):
         found.export(found.sessions[0])
+
+
+def test_a_damaged_file_can_be_left_out(storage: Path, tmp_path: Path) -> None:
+    next(storage.rglob("prt_2.json")).write_text("{")
+    found, left = Storage(storage), []
+    (tmp_path / "export.json").write_bytes(found.export(found.sessions[0], left.append))
+    read = recordings.read(tmp_path / "export.json", strict=False)
+    assert left == ["the file msg_2/prt_2.json holds no JSON value"]
+    assert [event.role for event in read.sessions[0].events] == ["user", "model"]
+    assert read.sessions[0].calls[0].prompt_tokens == 100

@@ -67,13 +67,41 @@ def test_a_place_without_files_is_told_apart(folders, tmp_path):
     assert run(tmp_path / "absent.jsonl")[1] == 1
 
 
-def test_sessions_of_opencodes_storage_folder_are_put_together(folders, tmp_path):
-    storage = tmp_path / "opencode" / "storage"
+def stored(folder: Path) -> Path:
+    """A storage folder of OpenCode with one session; the part of it that is a text."""
+    storage = folder / "opencode" / "storage"
     for kept in ("session/p/ses_1", "message/ses_1/msg_1", "part/msg_1/prt_1"):
         (storage / kept).parent.mkdir(parents=True)
     (storage / "session/p/ses_1.json").write_text('{"id":"ses_1","title":"kept in pieces","time":{"created":1}}')
     (storage / "message/ses_1/msg_1.json").write_text('{"id":"msg_1","sessionID":"ses_1","role":"user","time":{}}')
-    (storage / "part/msg_1/prt_1.json").write_text('{"id":"prt_1","messageID":"msg_1","type":"text","text":"hello"}')
+    text = storage / "part/msg_1/prt_1.json"
+    text.write_text('{"id":"prt_1","messageID":"msg_1","type":"text","text":"hello"}')
+    return text
+
+
+def test_sessions_of_opencodes_storage_folder_are_put_together(folders, tmp_path):
+    stored(tmp_path)
     text, code = run(tmp_path)
     assert (code, "1 imported" in text) == (0, True), text
     assert Session.objects.get().title == "kept in pieces"
+
+
+def test_a_damaged_piece_of_a_session_can_be_left_out(folders, tmp_path):
+    whole = stored(tmp_path)
+    (whole.parent / "prt_2.json").write_text("{")
+    text, code = run(tmp_path)
+    assert (code, "the file msg_1/prt_2.json holds no JSON value" in text) == (1, True), text
+    text, code = run("--lenient", tmp_path)
+    assert (code, "left out" in text) == (0, True), text
+    assert Session.objects.get().events == 1
+
+
+def test_sessions_that_were_here_already_are_told(folders, tmp_path):
+    parts = stored(tmp_path).parents[1]
+    run(tmp_path)
+    (parts / "msg_2").mkdir()
+    (parts / "msg_2/prt_2.json").write_text('{"id":"prt_2","messageID":"msg_2","type":"text","text":"and more"}')
+    message = '{"id":"msg_2","sessionID":"ses_1","role":"user","time":{}}'
+    (parts.parent / "message/ses_1/msg_2.json").write_text(message)
+    text, code = run(tmp_path)
+    assert (code, "1 session: 1 of them was here already, and it went on" in text) == (0, True), text
