@@ -20,7 +20,7 @@ from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, U
 from guard_core.recordings import fields, sqlite_source
 from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
-from guard_core.recordings.first_look import FirstLook, Looks
+from guard_core.recordings.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.limits import Limits
 from guard_core.recordings.registry import FORMATS, LABELS
 from guard_core.recordings.source import Shape, Source
@@ -43,6 +43,7 @@ __all__ = [
     "Source",
     "detect",
     "first_look",
+    "look_at",
     "read",
 ]
 

@@ -21,6 +21,7 @@ class Look(msgspec.Struct, frozen=True):
     calls: int
     peak: int  # tokens
     compactions: int
+    whole: bool = False  # of a session that was read; else of lines in the order of the file
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,14 @@ class Picture:
     drawn: Sparkline
 
 
-def look_of(found: FirstLook, window: int) -> Look:
+def look_of(found: FirstLook, window: int, *, whole: bool = False) -> Look:
     """A first look in few points. `window`: tokens."""
     tokens = np.array(found.prompt_tokens, dtype=np.int64)
     fired = np.zeros(len(tokens), dtype=np.int64)
     fired[list(found.compactions)] = 1
     over = (tokens > window).astype(np.int64)
     shown = trend(tokens, fired, over, threshold=0, window=window, points=POINTS)
-    return Look(shown, len(tokens), int(tokens.max(initial=0)), len(found.compactions))
+    return Look(shown, len(tokens), int(tokens.max(initial=0)), len(found.compactions), whole)
 
 
 def picture(stored: str) -> Picture | None:

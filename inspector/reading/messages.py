@@ -1,7 +1,7 @@
 """What a reader tells of a file, in this order.
 
-Progress, and perhaps Batches of the first session, while the file is read; Read; then for each session Begin, Batches
-and End; Done. For the first session a Cut may come before Begin. Failed instead of whatever was to come.
+Progress, and perhaps Batches of the first session, while the file is read; Read and Look; then for each session Begin,
+Batches and End; Done. For the first session a Cut may come before Begin. Failed instead of whatever was to come.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import IO
 
 import msgspec
 
-from guard_core.recordings import Facts, ImportNotes
+from guard_core.recordings import Facts, FirstLook, ImportNotes
 
 _LENGTH = 4  # bytes before each message
 
@@ -30,6 +30,12 @@ class Read(Message):
     """The file is read; so many events are in its sessions."""
 
     events: int
+
+
+class Look(Message):
+    """What the provider reported for the calls of the first session."""
+
+    found: FirstLook
 
 
 class Cut(Message):
@@ -81,7 +87,7 @@ class Failed(Message):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Progress | Read | Cut | Begin | Batch | End | Done | Failed)
+_DECODER = msgspec.msgpack.Decoder(Progress | Read | Look | Cut | Begin | Batch | End | Done | Failed)
 
 
 def write(out: IO[bytes], message: Message) -> None:

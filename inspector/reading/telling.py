@@ -17,7 +17,7 @@ from guard_core.events import Event
 from guard_core.packing import encode
 from guard_core.sessions import Session
 from inspector.contents import key_of, packed, text_of
-from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
+from inspector.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
 
 BATCH_BYTES = 2_000_000  # of texts: a few batches are in memory at once
 BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
@@ -53,6 +53,7 @@ def tell(options: Options, send: Send) -> None:
         raise RecordingError("no messages were found in this file, so there is no session to show")
     found = replace(found, sessions=())  # each session goes when it is told, and its events with it
     send(Read(sum(len(session.events) for session in sessions)))
+    send(Look(recordings.look_at(sessions[0])))
     if ahead is not None:
         telling.settle(ahead.agreed(sessions[0].events))
     while sessions:

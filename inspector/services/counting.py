@@ -20,6 +20,7 @@ from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.models import window_of
 from guard_core.packing import decode
+from guard_core.recordings import FirstLook
 from guard_core.recordings.source import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
@@ -27,7 +28,7 @@ from inspector import convert
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.reading.apart import tell_apart
-from inspector.reading.messages import Batch, Begin, Cut, Done, End, Message, Progress, Read
+from inspector.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
 from inspector.reading.telling import Options, tell
 from inspector.services import search
 from inspector.services.growth import Continuation
@@ -48,6 +49,9 @@ class Watcher(Protocol):
 
     def read(self, events: int) -> None:
         """The file is read: so many events are to be stored, some of which may be."""
+
+    def look(self, found: FirstLook) -> None:
+        """What can be shown of the first session before its events are stored."""
 
     def stored(self, count: int) -> None:
         """So many more events are stored."""
@@ -122,6 +126,8 @@ class _Intake:
                 self._writer.add(message)
             case Read():
                 self._watch.read(message.events)
+            case Look():
+                self._watch.look(message.found)
             case Cut() if self._writer is not None:
                 self._cut(self._writer, message.count)
             case Begin():

@@ -215,6 +215,7 @@ class Watch:
         self.counted = self.total = 0  # events
         self._reading: tuple[int, int] | None = (0, job.total)  # bytes, while the file is read
         self.left = False  # texts that nobody needs any more
+        self.looked = False  # there is a chart to look at
         self.closed = False  # with everything stored
 
     def reading(self, done: int, total: int) -> None:
@@ -226,6 +227,15 @@ class Watch:
         """The file is read: so many events are to be stored, some of which are."""
         self._reading, self.total = None, events
         self.phase("counted")
+
+    def look(self, found: recordings.FirstLook, *, whole: bool = True) -> None:
+        """Something to look at while a large file is stored, the first that comes. `whole`: its session is read."""
+        if self.looked or self.job.total < LOOK_FIRST_FROM or not any(found.prompt_tokens):
+            return
+        self.looked = True
+        of_model = window_of(CoreSession(events=(), calls=(), model=found.model))
+        window = self.job.window or found.window or of_model.value
+        self.note(first_look=msgspec.json.encode(look_of(found, window, whole=whole)).decode())
 
     def stored(self, count: int) -> None:
         """So many more events are stored; while the file is read, the bytes read tell more."""
@@ -314,9 +324,8 @@ def _look_first(recording: Recording, watch: Watch) -> None:
         found = recordings.first_look(recording.path)
     except RecordingError:
         return
-    if found is not None and found.prompt_tokens:
-        window = window_of(CoreSession(events=(), calls=(), model=found.model))
-        watch.note(first_look=msgspec.json.encode(look_of(found, window.value)).decode())
+    if found is not None:
+        watch.look(found, whole=False)
 
 
 def _report(found: Done, counted: list[Counted], watch: Watch) -> Report:

@@ -413,3 +413,17 @@ def test_runs_nested_without_end_are_survived(tmp_path: Path) -> None:
     look = recordings.first_look(path)
     assert look is not None
     assert look.prompt_tokens == (100,)
+
+
+def test_a_session_that_was_read_gives_the_same_look_as_its_lines(transcript: Path) -> None:
+    look = recordings.look_at(recordings.read(transcript).sessions[0])
+    assert look == recordings.first_look(transcript)
+
+
+@pytest.mark.parametrize(("at", "steps"), [(0, (0,)), (2, (1,)), (3, (1,)), (9, ())])
+def test_a_compaction_stands_before_the_next_call(at: int, steps: tuple[int, ...]) -> None:
+    cut = RecordedCompaction(at, Evidence.DECLARED, "summary", (Span(0, 0),))
+    edit = RecordedCompaction(1, Evidence.INFERRED, "edit", (Span(0, 0),))
+    made = (ModelCall(1, 1, 10), ModelCall(3, 3, None))
+    found = recordings.look_at(Session(events=(), calls=made, compactions=(edit, cut), model="m"))
+    assert (found.prompt_tokens, found.compactions, found.model, found.window) == ((10, 0), steps, "m", 0)

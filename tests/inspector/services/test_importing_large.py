@@ -21,6 +21,7 @@ from inspector.reading.messages import Batch
 from inspector.services import deleting, importing, search
 from inspector.services.importing import cancel_import
 from inspector.tasks import purge_deleted
+from tests.recordings.seeds import SEEDS
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +57,22 @@ def test_a_chart_is_there_before_counting_begins(bring, transcript, looks_first,
     shown = picture(seen[0])
     assert (shown.look.calls, shown.look.compactions) == (300, Session.objects.get().compactions)
     assert len(shown.drawn.line.split()) == 300
+    assert (job.state, job.first_look) == ("done", "")
+
+
+def test_a_chart_is_there_of_what_is_no_json_lines_too(bring, looks_first, monkeypatch):
+    """It comes when the file is read, before its messages are counted and stored."""
+    seen: list[str] = []
+    stored = importing.Watch.stored
+
+    def watched(*args):
+        seen.append(Import.objects.get().first_look)
+        stored(*args)
+
+    monkeypatch.setattr(importing.Watch, "stored", watched)
+    job = bring(SEEDS["opencode"])
+    shown = picture(seen[0])
+    assert (shown.look.calls, shown.look.peak, shown.look.whole) == (1, 100, True)
     assert (job.state, job.first_look) == ("done", "")
 
 
