@@ -306,7 +306,8 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         rows = []
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
             more: dict[str, Any] = {"window": window, "counts": counts}
-            rows.append(going_on.store(ordinal, session, ledger, attribution, **more))
+            value = _titled(session, recording) if len(counted) > 1 else session
+            rows.append(going_on.store(ordinal, value, ledger, attribution, **more))
         going_on.close(len(rows))
         Recording.objects.filter(pk=recording.pk).update(format=done.format)
         keys, known, extended = ([str(row.pk) for row in some] for some in (rows, going_on.known, going_on.extended))
@@ -314,6 +315,13 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         watch.close(msgspec.structs.replace(report, **whole))
     watch.closed = True
     watch.left |= going_on.leaves_rows
+
+
+def _titled(session: CoreSession, recording: Recording) -> CoreSession:
+    """Sessions of one file are told apart by what their agent calls them, where they have no title of their own."""
+    if session.title or not session.source_id:
+        return session
+    return msgspec.structs.replace(session, title=f"{session.source_id} · {recording.name}")
 
 
 def _look_first(recording: Recording, watch: Watch) -> None:

@@ -271,3 +271,10 @@ def test_sessions_that_changed_places_in_a_file_that_is_read_again_stay_themselv
     importing.run_import(str(again.pk))
     assert dict(Session.objects.values_list("source_id", "pk")) == keys
     assert dict(Session.objects.values_list("source_id", "ordinal")) == {"one": 0, "two": 1}
+
+
+def test_sessions_of_one_file_without_titles_are_told_apart(bring):
+    bring(library(one=1), "agent.db")
+    assert Session.objects.get().title == "agent.db"
+    bring(library(one=1, two=1), "agent.db")
+    assert sorted(row.title for row in Session.objects.all()) == ["one · agent.db", "two · agent.db"]
