@@ -84,20 +84,29 @@ def extend_session(
     kept: int,
 ) -> Session:
     """The same session, longer: its first `kept` events stay, its tags, a person's own name for it and own window too.
+    Where nothing of it is new, what was computed of it stays, too.
 
     A row that has the events of `value` already is left behind, with those of imports that did not end well.
     """
     with transaction.atomic():
         texts = _stored(value)
-        Event.objects.filter(session=row, seq__gte=kept).delete()
         columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window), **counts}
+        data = _data_of(value, ledger, attribution, texts)
         if row.title == _title(load_head(row), row.recording):
             columns["title"] = _title(value, recording)
-        Session.objects.filter(pk=row.pk).update(revision=F("revision") + 1, **columns)
-        SessionData.objects.filter(session=row).update(**_data_of(value, ledger, attribution, texts))
-        insert_events(row, list(islice(_keys(texts), kept, None)), kept)
+        if not kept == row.events == len(texts) or not _is_stored(row, data):
+            columns["revision"] = F("revision") + 1
+            Event.objects.filter(session=row, seq__gte=kept).delete()
+            SessionData.objects.filter(session=row).update(**data)
+            insert_events(row, list(islice(_keys(texts), kept, None)), kept)
+        Session.objects.filter(pk=row.pk).update(**columns)
     row.refresh_from_db()
     return row
+
+
+def _is_stored(row: Session, data: dict[str, bytes | None]) -> bool:
+    stored = SessionData.objects.values(*data).get(session=row)
+    return all((value and bytes(value)) == data[name] for name, value in stored.items())
 
 
 def _title(value: CoreSession, recording: Recording) -> str:

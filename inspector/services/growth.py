@@ -16,10 +16,9 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from guard_core.attribution import Attribution
 from guard_core.ledger import Ledger
@@ -34,6 +33,7 @@ from inspector.services.uploads import drop_unused
 CHUNK = 1 << 20  # bytes
 SMALLEST = 200  # bytes; shorter beginnings are too common to mean anything
 COMPARED = 20  # stored sessions of one name that are compared with a new one
+UNFINISHED = 20  # messages at the end that may still have been written: an answer and the results of its calls
 NOT_COUNTED = (None, None)  # prompt tokens and those of the answer
 ASIDE = 1_000_000_000  # added to the places of sessions in a file that is read again, until they have their new ones
 
@@ -47,9 +47,8 @@ class Continuation:
         self.known: list[Session] = []  # sessions that were here already
         self.extended: list[Session] = []  # those of them that are longer now
         self.leaves_rows = False  # rows whose events another row has now, to be purged
-        self._taken: set[UUID] = set()
         self._sources = {self.grown.pk} if self.grown else set()  # recordings that sessions were taken from
-        self._aside = False
+        self._aside = 0
 
     def may_go_on(self, ordinal: int, format_name: str, source_id: str) -> bool:
         """Is a session stored that one of this place and name could go on with."""
@@ -71,7 +70,6 @@ class Continuation:
         old, kept = self._old_of(ordinal, value)
         if old is None:
             return convert.store_session(self.recording, ordinal, value, ledger, attribution, **more)
-        self._taken.add(old.pk)
         self._sources.add(old.recording_id)
         self.known.append(old)
         if kept < len(value.events):
@@ -84,7 +82,8 @@ class Continuation:
     def close(self, count: int) -> None:
         """Sessions that are no longer in the file go. Bytes that this file begins with go after the commit, and their
         imports point here now; any other file whose sessions are all in this one is kept with it."""
-        if self.grown is not None and self.grown.pk == self.recording.pk:
+        Recording.objects.filter(pk=self.recording.pk).update(newer=None)
+        if self.grown == self.recording:
             for old in self.recording.sessions.filter(ordinal__gte=count):
                 search.forget(old)
                 old.delete()
@@ -100,10 +99,9 @@ class Continuation:
 
     def _set_aside(self) -> None:
         """The sessions of a file that is read again may change places."""
-        if self._aside or self.grown is None or self.grown.pk != self.recording.pk:
-            return
-        self._aside = True
-        self.recording.sessions.filter(ordinal__gte=0).update(ordinal=F("ordinal") + ASIDE)
+        if self.grown == self.recording and not self._aside:
+            self._aside = ASIDE
+            self.recording.sessions.filter(ordinal__gte=0).update(ordinal=F("ordinal") + ASIDE)
 
     def _old_of(self, ordinal: int, value: CoreSession) -> tuple[Session | None, int]:
         """The stored session that a session goes on with, and how many of its events stay."""
@@ -126,14 +124,16 @@ class Continuation:
 
     def _candidates(self, ordinal: int, format_name: str, name: str, *, lock: bool = False) -> Iterator[Session]:
         """Sessions that may be the same one, the likeliest first."""
-        alike = Session.objects.filter(format=format_name[:40], ordinal__gte=0).exclude(pk__in=self._taken)
+        alike = Session.objects.filter(format=format_name[:40], ordinal__gte=0)
         alike = alike.select_for_update(of=("self",)) if lock else alike
         if self.grown is not None:
-            yield from self._of_grown(alike.filter(recording=self.grown), ordinal + ASIDE * self._aside, name)
+            left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session went on with
+            yield from self._of_grown(left, ordinal + self._aside, name)
         elsewhere = alike.filter(deleted=None, source_id=name[:200]).exclude(recording=self.recording)
         if not name:
             elsewhere = elsewhere.filter(recording__name=self.recording.name, calls__gt=0)
-        yield from elsewhere.order_by("-events", "pk")[:COMPARED]
+        elsewhere = elsewhere.annotate(moved=~Q(ordinal=ordinal))
+        yield from elsewhere.order_by("moved", "-events", "pk")[:COMPARED]
 
 
 def _holds(value: CoreSession, old: Session, kept: int) -> bool:
@@ -145,7 +145,7 @@ def _holds(value: CoreSession, old: Session, kept: int) -> bool:
     last = counted[-1] if counted else -1
     if any(map(_are_unlike, head.calls[: last + 1], value.calls)):
         return False
-    settled = head.calls[last].at + 1 if counted else 1  # behind it is what may still have been written
+    settled = max(head.calls[last].at + 1 if counted else 1, old.events - UNFINISHED)
     return kept == old.events or bool(value.source_id and kept >= settled and _have_gone_on(value, old, kept))
 
 

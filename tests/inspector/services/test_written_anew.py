@@ -183,6 +183,23 @@ def test_the_sessions_of_a_database_go_on_each_by_its_name(bring):
     assert len({row.ordinal for row in rows.values()}) == 4
 
 
+def test_a_session_that_is_the_same_is_left_as_it_was(bring):
+    bring(library(one=2, two=2), "agent.db")
+    bring(library(one=3, two=2), "agent.db")
+    assert dict(Session.objects.values_list("source_id", "revision")) == {"one": 2, "two": 1}
+
+
+def test_many_sessions_without_names_go_on_each_at_its_place(bring):
+    def chats(turns: int) -> bytes:
+        return json.dumps([{"messages": items(turns + number % 2)} for number in range(60)]).encode()
+
+    bring(chats(1), "chats.json")
+    keys = dict(Session.objects.values_list("ordinal", "pk"))
+    bring(chats(2), "chats.json")
+    assert len(keys) > 20
+    assert dict(Session.objects.values_list("ordinal", "pk")) == keys
+
+
 def test_a_database_keeps_what_a_newer_one_has_no_more(bring):
     bring(library(one=2, two=2), "agent.db")
     bring(library(two=3), "agent.db")
