@@ -38,21 +38,21 @@ def looks_first(monkeypatch):
     monkeypatch.setattr(importing, "LOOK_FIRST_FROM", 0)
 
 
-def seen_while_counting(monkeypatch) -> list[str]:
-    """What a page would show of the import while its events are counted."""
+def seen_when(monkeypatch, told: str) -> list[str]:
+    """What a page would show of the import whenever this is told of it."""
     seen: list[str] = []
-    read = importing.Watch.read
+    tell = getattr(importing.Watch, told)
 
     def watched(*args):
         seen.append(Import.objects.get().first_look)
-        read(*args)
+        tell(*args)
 
-    monkeypatch.setattr(importing.Watch, "read", watched)
+    monkeypatch.setattr(importing.Watch, told, watched)
     return seen
 
 
 def test_a_chart_is_there_before_counting_begins(bring, transcript, looks_first, monkeypatch):
-    seen = seen_while_counting(monkeypatch)
+    seen = seen_when(monkeypatch, "read")
     job = bring(transcript)
     shown = picture(seen[0])
     assert (shown.look.calls, shown.look.compactions) == (300, Session.objects.get().compactions)
@@ -62,14 +62,7 @@ def test_a_chart_is_there_before_counting_begins(bring, transcript, looks_first,
 
 def test_a_chart_is_there_of_what_is_no_json_lines_too(bring, looks_first, monkeypatch):
     """It comes when the file is read, before its messages are counted and stored."""
-    seen: list[str] = []
-    stored = importing.Watch.stored
-
-    def watched(*args):
-        seen.append(Import.objects.get().first_look)
-        stored(*args)
-
-    monkeypatch.setattr(importing.Watch, "stored", watched)
+    seen = seen_when(monkeypatch, "stored")
     job = bring(SEEDS["opencode"])
     shown = picture(seen[0])
     assert (shown.look.calls, shown.look.peak, shown.look.whole) == (1, 100, True)
@@ -77,7 +70,7 @@ def test_a_chart_is_there_of_what_is_no_json_lines_too(bring, looks_first, monke
 
 
 def test_a_small_file_is_not_looked_at_first(bring, transcript, monkeypatch):
-    seen = seen_while_counting(monkeypatch)
+    seen = seen_when(monkeypatch, "read")
     assert bring(transcript).state == "done"
     assert seen == [""]
 
