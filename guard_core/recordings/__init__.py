@@ -83,11 +83,14 @@ def read(
 
 
 def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
-    """The calls' recorded prompt tokens in a fraction of the time of `read`; None where the format cannot tell so soon.
+    """The calls' recorded prompt tokens in a fraction of the time of `read`; None where the format cannot tell so soon,
+    and of a long file that is not lines, which would be parsed whole only to know its format.
 
     Raises RecordingError for what no format recognises.
     """
     with Source.open(recording) as source:
+        if not source.may_be_lines:
+            return None
         format_ = detect(source)
         try:
             return format_.first_look(source) if isinstance(format_, Looks) else None

@@ -45,6 +45,7 @@ REFUSED = {
 _UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _PROGRESS_STEP = MIB
 BUFFER_BYTES = MIB // 4  # read at once; with the 8 KiB of the default, long lines are put together piece by piece
+LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
 
 
@@ -150,6 +151,13 @@ class Source:
         """The first `size` bytes."""
         with self.stream() as stream:
             return stream.read(size)
+
+    @property
+    def may_be_lines(self) -> bool:
+        """Could these be JSON Lines, as far as a quick look tells: a short file, or one with a second object on a line
+        of its own near the beginning."""
+        head = self.head(LINES_SEEN)
+        return len(head) < LINES_SEEN or (head.removeprefix(BOM).lstrip().startswith(b"{") and b"\n{" in head)
 
     def stream(self) -> IO[bytes]:
         """A new binary stream over all bytes."""

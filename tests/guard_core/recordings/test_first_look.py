@@ -1,5 +1,6 @@
 """The first look tells what the full reading will tell of the recorded calls, for a file without branches."""
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from guard_core.events import Event, Role, TextPart
 from guard_core.recordings import FirstLook, native
 from guard_core.recordings.first_look import Looks
 from guard_core.recordings.normalise import MAX_TOKENS
+from guard_core.recordings.source import Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.simulator.big_files import write_claude_code
 from guard_core.views import Span
@@ -103,6 +105,20 @@ def test_a_count_that_is_null_is_none(tmp_path: Path) -> None:
     assert look is not None
     assert list(look.prompt_tokens) == [90]
     assert recordings.read(path).facts.prompt_tokens_sum == 90
+
+
+@pytest.mark.parametrize("spaces", [None, 1])
+def test_a_long_json_value_is_not_parsed_for_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spaces: int | None
+) -> None:
+    def parsed(*args: object, **more: object) -> None:
+        raise AssertionError("it was parsed")
+
+    path = tmp_path / "long.json"
+    talk = [{"role": "user", "content": "hello"}] * 200_000
+    path.write_text(json.dumps({"model": "m", "messages": talk}, indent=spaces))
+    monkeypatch.setattr(Source, "json", parsed)
+    assert recordings.first_look(path) is None
 
 
 # -- what each format tells
