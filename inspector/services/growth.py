@@ -137,8 +137,11 @@ class Continuation:
 
 
 def _holds(value: CoreSession, old: Session, kept: int) -> bool:
-    """Does a session hold all of a stored one, whose first `kept` events it has."""
+    """Does a session hold all of a stored one, whose first `kept` events it has. A simulation is made whole: it is
+    another one whenever it comes; and so are messages without a name under another window."""
     head = convert.load_head(old)
+    if value.usage_ratio is not None or (not value.source_id and head.window != value.window):
+        return False
     if head.started_at != value.started_at or old.events > len(value.events) or len(head.calls) > len(value.calls):
         return False
     counted = [place for place, call in enumerate(head.calls) if _tokens_of(call) != NOT_COUNTED]

@@ -14,11 +14,12 @@ from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 
+from guard_core.simulator.flow import Simulation, Turn
 from inspector import convert
 from inspector.models import Event, Payload, Recording, Session
 from inspector.query_words import parse
 from inspector.reading import telling
-from inspector.services import counting, deleting, importing, search, tagging
+from inspector.services import counting, deleting, gallery, importing, search, tagging
 from tests.recordings.seeds import database
 
 pytestmark = pytest.mark.django_db
@@ -295,3 +296,18 @@ def test_sessions_of_one_file_without_titles_are_told_apart(bring):
     assert Session.objects.get().title == "agent.db"
     bring(library(one=1, two=1), "agent.db")
     assert sorted(row.title for row in Session.objects.all()) == ["one · agent.db", "two · agent.db"]
+
+
+@pytest.mark.parametrize(("turns", "window"), [(5, 50_000), (3, 60_000)])
+def test_simulations_of_one_name_are_sessions_of_their_own(db, folders, turns, window):
+    for number, tokens in ((3, 50_000), (turns, window)):
+        said = tuple(Turn(400) for _ in range(number))
+        importing.run_import(str(gallery.open_simulation(Simulation(window=tokens, turns=said), "chat").pk))
+    assert sorted(row.window for row in Session.objects.all()) == sorted((50_000, window))
+
+
+def test_messages_without_a_name_under_another_window_are_another_session(bring):
+    chat = json.dumps(items(2)).encode()
+    bring(chat, "chat.json", window=50_000)
+    bring(chat + b" ", "chat.json", window=60_000)
+    assert Session.objects.count() == 2
