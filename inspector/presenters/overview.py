@@ -55,7 +55,8 @@ def _peak(data: Timeline) -> dict[str, str]:
 def _saved(case: Case) -> dict[str, str]:
     made = case.compactions
     if not made:
-        return _kpi("tokens saved by compaction", "–", "", "nothing was compacted")
+        why = "no call came after a compaction" if case.unused else "nothing was compacted"
+        return _kpi("tokens saved by compaction", "–", "", why)
     saved = sum(max(0, item.before - item.after) for item in made)
     mean = sum(item.after for item in made) / max(1, sum(item.before for item in made))
     note = f"by {counted(len(made), 'compaction')}, each leaving {100 * mean:.0f} % on average"

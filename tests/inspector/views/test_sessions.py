@@ -2,7 +2,13 @@
 
 import json
 
-from tests.builders import session, tool_result, user
+import pytest
+
+from guard_core.recordings import native
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Span
+from inspector.models import Session
+from tests.builders import model, session, tool_result, user
 
 
 def page(client, row, query=""):
@@ -121,3 +127,17 @@ def test_a_deleted_session_is_not_found(client, gap, settings):
     gap.deleted = "2026-01-01T00:00:00Z"
     gap.save()
     assert page(client, gap).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("ats", "words"), [((4,), "no call came after a compaction"), ((2, 4), "1 with no call after")]
+)
+def test_a_compaction_that_no_call_came_after_is_counted_everywhere(client, bring, ats, words):
+    events = (user("one"), model("two"), user("three"), model("four"))
+    cuts = tuple(RecordedCompaction(at, Evidence.DECLARED, "summary", (Span(0, 1),)) for at in ats)
+    bring(native.write(session(*events, compactions=cuts)))
+    row = Session.objects.get()
+    text = page(client, row).content.decode()
+    assert row.compactions == len(ats)
+    assert f'<span class="badge badge-compaction">{len(ats)} compaction{"s" * (len(ats) > 1)}</span>' in text
+    assert words in text
