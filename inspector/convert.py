@@ -23,7 +23,7 @@ from guard_core.events import Event as CoreEvent
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Sourced
+from guard_core.sessions import Source, Sourced
 from inspector.contents import Content, key_of, packed
 from inspector.kept import Kept
 from inspector.models import Event, Payload, Recording, Session, SessionData
@@ -91,6 +91,9 @@ def extend_session(
     with transaction.atomic():
         texts = _stored(value)
         columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window), **counts}
+        columns["started_at"] = _moment(value.started_at)
+        if row.window_source == Source.USER.value and window.source != Source.USER:
+            columns["window_override"] = row.window_override or row.window
         data = _data_of(value, ledger, attribution, texts)
         if row.title == _title(load_head(row), row.recording):
             columns["title"] = _title(value, recording)
@@ -153,6 +156,11 @@ def load_contents(value: CoreSession, start: int, stop: int) -> list[Content]:
     keys = list(islice(_keys(_stored(value)), start, stop))
     bodies = {bytes(key): body for key, body in Payload.objects.filter(sha256__in=keys).values_list("sha256", "body")}
     return [load_content(bodies[key]) for key in keys]
+
+
+def first_key(value: CoreSession) -> bytes:
+    """The key of the first text of a session that is being imported; empty where it has none."""
+    return next(_keys(_stored(value)), b"")
 
 
 def is_in_a_row(value: CoreSession) -> bool:

@@ -1,7 +1,6 @@
 """A session knows what its agent calls it, so that it is found when a longer recording of it comes; a recording knows
-the newer one that holds its sessions."""
+the newer ones that its sessions went on in."""
 
-import django.db.models.deletion
 import msgspec
 import zstandard
 from django.db import migrations, models
@@ -42,13 +41,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="recording",
             name="newer",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="older",
-                to="inspector.recording",
-            ),
+            field=models.ManyToManyField(blank=True, related_name="older", to="inspector.recording"),
         ),
         migrations.AddIndex(
             model_name="session",

@@ -24,8 +24,8 @@ class Recording(models.Model):
     size = models.BigIntegerField()  # bytes
     format = models.CharField(max_length=40, blank=True, default="")
     created = models.DateTimeField(auto_now_add=True)
-    # The file that holds all of its sessions and more; the bytes stay here as long as those sessions do.
-    newer = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="older")
+    # The files that its sessions went on in; the bytes stay here as long as those do.
+    newer = models.ManyToManyField("self", symmetrical=False, blank=True, related_name="older")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["sha256", "wal_sha256"], name="one_recording_of_these_bytes")]

@@ -99,9 +99,8 @@ def _known(recording: Recording, window: int | None) -> Import | None:
     if window is None and (under_way := imports.filter(state__in=UNDER_WAY).first()):
         return under_way
     done = imports.filter(state=Import.State.DONE).first()
-    if done is None or window is not None:
-        return None
-    return done if sessions_of(done).update(deleted=None) else None
+    restored = done is not None and sessions_of(done).update(deleted=None)
+    return done if restored and window is None else None
 
 
 def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
@@ -314,7 +313,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         whole = {"sessions": tuple(keys), "known": tuple(known), "extended": tuple(extended)}
         watch.close(msgspec.structs.replace(report, **whole))
     watch.closed = True
-    watch.left |= going_on.leaves_rows
+    watch.left |= going_on.leaves_texts
 
 
 def _titled(session: CoreSession, recording: Recording) -> CoreSession:

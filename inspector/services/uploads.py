@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.models import Import, Recording, Session
@@ -188,7 +189,9 @@ def drop_unused(recording_id: object) -> bool:
     """Forget a recording that no session and no import under way needs, and older files of it, their bytes too."""
     with transaction.atomic():
         recording = Recording.objects.select_for_update().filter(pk=recording_id).first()
-        if recording is None or Session.objects.filter(recording__in=[recording.pk, recording.newer_id]).exists():
+        if recording is None:
+            return False
+        if Session.objects.filter(Q(recording=recording) | Q(recording__in=recording.newer.all())).exists():
             return False
         if recording.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists():
             return False

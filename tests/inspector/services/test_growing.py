@@ -58,12 +58,12 @@ def span(number: int, parent: str, **values: object) -> bytes:
 
 
 def called(number: int) -> bytes:
-    def said(role: str, text: str) -> str:
-        return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
-
-    asked, answered = said("user", "which branch?"), said("assistant", f"answer {number}")
-    texts = {"operation.name": "chat", "input.messages": asked, "output.messages": answered}
-    return span(number, "s9", **texts)
+    """The call with this number: its request holds the earlier answers."""
+    talk = [{"role": "user", "parts": [{"type": "text", "content": "which branch?"}]}]
+    for count in range(1, number + 1):
+        talk.append({"role": "assistant", "parts": [{"type": "text", "content": f"answer {count}"}]})
+    texts = {"input.messages": json.dumps(talk[:-1]), "output.messages": json.dumps(talk[-1:])}
+    return span(number, "s9", **{"operation.name": "chat", **texts})
 
 
 def test_a_trace_that_is_told_its_conversation_in_the_end_stays_one_session():
