@@ -91,7 +91,7 @@ class Continuation:
 
     def close(self, count: int) -> None:
         """Sessions that are no longer in the file go. Bytes that this file begins with go after the commit, and their
-        imports point here now; any other file whose sessions are all in this one is kept with it."""
+        imports point here now; any other file that sessions were taken from is kept as long as this one."""
         if self.grown == self.recording:
             for old in self.recording.sessions.filter(ordinal__gte=count):
                 search.forget(old)
