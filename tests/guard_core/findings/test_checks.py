@@ -91,12 +91,12 @@ def test_the_healthy_session_has_no_findings():
 def test_the_timing_gap_is_told_with_both_counts():
     ledger, made = recorded(SAMPLES["timing-gap"].build())
     found = only("timing_gap", ledger, made, recorded=True)
-    assert found.evidence == {"seen": 140_000, "now": 180_018, "threshold": 180_000}
+    assert found.numbers == {"seen": 140_000, "now": 180_018, "threshold": 180_000}
     assert "(140,000 seen, 180,018 there)" in verdict(ledger, made, recorded=True)
 
 
 def test_a_replay_of_the_timing_gap_finds_it_too():
-    assert only("timing_gap", *replayed(SAMPLES["timing-gap"].build())).evidence["now"] == 180_018
+    assert only("timing_gap", *replayed(SAMPLES["timing-gap"].build())).numbers["now"] == 180_018
 
 
 def test_the_small_window_overflowed_before_its_compaction():
@@ -110,7 +110,7 @@ def test_the_loop_is_a_loop_whose_summary_is_not_kept():
     ledger, made = recorded(SAMPLES["unpersisted-loop"].build())
     loop = only("loop", ledger, made, recorded=True)
     lost = only("summary_not_kept", ledger, made, recorded=True)
-    assert (loop.evidence["length"], lost.count) == (15, 14)
+    assert (loop.numbers["length"], lost.count) == (15, 14)
     assert "228,967 → 8,756" in lost.sentence
     assert "231,400 again" in lost.sentence
 
@@ -176,7 +176,7 @@ def test_compactions_at_every_step_are_a_loop_and_a_few_apart_thrash():
     ledger = chat(*[5_000] * 20)
     at_every = trace(ledger, *(record(step) for step in (3, 4, 5)))
     apart = trace(ledger, *(record(step) for step in (3, 6, 9)))
-    assert only("loop", ledger, at_every).evidence["length"] == 3
+    assert only("loop", ledger, at_every).numbers["length"] == 3
     assert "thrash" not in kinds(findings(ledger, at_every))
     assert "3.0 steps apart" in only("thrash", ledger, apart).sentence
 
@@ -201,14 +201,14 @@ def test_a_compaction_near_the_threshold_is_not_needless():
 def test_stacked_continuations_are_counted():
     ledger = chat(*[5_000] * 4)
     after = (Synthetic("summary", 90), *[Synthetic("continuation", 187)] * 3)
-    assert only("stacked_continuations", ledger, trace(ledger, record(2, after=after))).evidence == {"continuations": 3}
+    assert only("stacked_continuations", ledger, trace(ledger, record(2, after=after))).numbers == {"continuations": 3}
 
 
 def test_a_request_that_the_next_call_lacks_is_lost_and_one_that_is_carried_is_not():
     ledger = chat(*[5_000] * 6)
     lost = trace(ledger, record(2, carried=(Synthetic("summary", 90),), kept_from=3))
     kept = trace(ledger, record(2, carried=(Span(0, 1), Synthetic("summary", 90)), kept_from=3))
-    assert only("request_lost", ledger, lost).evidence == {"message": 0}
+    assert only("request_lost", ledger, lost).numbers == {"message": 0}
     assert "request_lost" not in kinds(findings(ledger, kept))
 
 
@@ -217,7 +217,7 @@ def test_a_tail_is_lost_only_where_later_requests_lack_it():
     after = (Synthetic("summary", 90), Span(2, 5))
     lost = trace(ledger, record(4, after=after, carried=(Synthetic("summary", 90), Span(3, 4)), kept_from=5))
     kept = trace(ledger, record(4, after=after, carried=(Synthetic("summary", 90), Span(2, 5)), kept_from=5))
-    assert only("tail_lost", ledger, lost).evidence == {"messages": 2}
+    assert only("tail_lost", ledger, lost).numbers == {"messages": 2}
     assert "tail_lost" not in kinds(findings(ledger, kept))
 
 
@@ -240,7 +240,7 @@ def test_a_clamped_factor_is_told_with_both_values():
 
 def test_calls_without_usage_are_counted(no_usage_reported):
     found = only("no_usage", *recorded(no_usage_reported), recorded=True)
-    assert found.evidence == {"missing": 10, "calls": 10}
+    assert found.numbers == {"missing": 10, "calls": 10}
     assert "Every figure is an estimate." in found.sentence
 
 

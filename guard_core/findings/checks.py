@@ -12,11 +12,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.attribution import Attribution, attribute, attributed_steps
+from guard_core.findings.claims import ERROR, INFO, WARNING, Finding, gravest_first
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.trace import (
     CORRECTION_SOURCES,
@@ -39,20 +39,6 @@ GAP_SHARE = 0.05
 # (estimates of what was added may be a third too low) and 2 % of the window together.
 RETURN_GROWTH, RETURN_WINDOW = 1.5, 0.02
 SINGLE = 3  # a kind found more often than this is told once, with its count
-
-ERROR, WARNING, INFO = "error", "warning", "info"
-_ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
-
-
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One finding. `step` (from 0) is where to look; `count` how often it happened, the worst or first being told."""
-
-    kind: str
-    severity: str
-    step: int
-    sentence: str
-    evidence: dict[str, Any] = {}
-    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -144,7 +130,7 @@ def findings(
         return ()
     case = Case(ledger, trace, attribution or attribute(ledger), recorded)
     found = [finding for check in CHECKS for finding in check(case)]
-    return tuple(sorted(found, key=lambda finding: (_ORDER[finding.severity], finding.step)))
+    return gravest_first(found)
 
 
 def verdict(ledger: Ledger, trace: Trace, attribution: Attribution | None = None, *, recorded: bool = False) -> str:
@@ -175,7 +161,7 @@ def _told(found: tuple[Finding, ...], words: str) -> list[str]:
     if not found:
         return []
     count, first = sum(finding.count for finding in found), found[0]
-    values = {"requests": "request" if count == 1 else "requests", "step": first.step, **first.evidence}
+    values = {"requests": "request" if count == 1 else "requests", "step": first.step, **first.numbers}
     return [words.format(n=f"{count:,}", **values)]
 
 
@@ -195,8 +181,8 @@ def _overflow(case: Case, start: int, stop: int) -> Finding:
     many = "" if stop - start == 1 else f" The {stop - start:,} requests of steps {start} to {stop - 1} all do."
     how = "the provider reported no count, modelled " if case.recorded else ""
     sentence = f"Step {worst} overflows: {how}{tokens:,} tokens are {over} over the window of {case.window:,}.{many}"
-    evidence = {"tokens": tokens, "window": case.window, "over": over, "first": start, "last": stop - 1}
-    return Finding("overflow", ERROR, worst, sentence, evidence, stop - start)
+    numbers = {"tokens": tokens, "window": case.window, "over": over, "first": start, "last": stop - 1}
+    return Finding("overflow", ERROR, worst, sentence, numbers, count=stop - start)
 
 
 def near_misses(case: Case) -> list[Finding]:
@@ -222,8 +208,8 @@ def mismatches(case: Case) -> list[Finding]:
         f"The provider counted {int(recorded[worst]):,} prompt tokens at step {worst} and answered: "
         f"the window of {case.window:,} is not the one this model had."
     )
-    evidence = {"tokens": int(recorded[worst]), "window": case.window}
-    return [Finding("window_mismatch", ERROR, worst, sentence, evidence, len(steps))]
+    numbers = {"tokens": int(recorded[worst]), "window": case.window}
+    return [Finding("window_mismatch", ERROR, worst, sentence, numbers, count=len(steps))]
 
 
 def late(case: Case) -> list[Finding]:
@@ -236,8 +222,8 @@ def late(case: Case) -> list[Finding]:
             step = int(recent[0])
             share = _percent(case.tokens[step] / case.window - 1)
             sentence = f"The compaction at step {item.step} came too late: step {step} overflowed by {share}."
-            evidence = {"over": share, "tokens": int(case.tokens[step]), "compaction": item.step}
-            made.append(Finding("late", ERROR, step, sentence, evidence))
+            numbers = {"over": share, "tokens": int(case.tokens[step]), "compaction": item.step}
+            made.append(Finding("late", ERROR, step, sentence, numbers))
         after = item.step
     return _grouped(made, lambda first, n: f"{n:,} compactions came too late. {first.sentence}")
 
@@ -288,8 +274,8 @@ def loops(case: Case) -> list[Finding]:
                 f"A loop: {len(group):,} compactions at every step from {first.step} to {last.step}, "
                 f"{first.before:,} → {first.after:,} → {group[1].before:,} tokens and so on."
             )
-            evidence = {"length": len(group), "first": first.step, "last": last.step}
-            made.append(Finding("loop", ERROR, first.step, sentence, evidence))
+            numbers = {"length": len(group), "first": first.step, "last": last.step}
+            made.append(Finding("loop", ERROR, first.step, sentence, numbers))
     return made
 
 
@@ -348,8 +334,8 @@ def _return(step: int, following: int, figures: tuple[int, int, int, int], measu
         f"The compaction of step {step} was not kept: {before:,} → {after:,} {measure}tokens, and at step {following} "
         f"{again:,} again, though only about {added:,} were added."
     )
-    evidence = {"before": before, "after": after, "again": again, "added": added}
-    return Finding("summary_not_kept", ERROR, step, sentence, evidence)
+    numbers = {"before": before, "after": after, "again": again, "added": added}
+    return Finding("summary_not_kept", ERROR, step, sentence, numbers)
 
 
 def unfit(case: Case) -> list[Finding]:
@@ -366,7 +352,7 @@ def unfit(case: Case) -> list[Finding]:
     sentence = f"No policy can fit: the system prompt and tools, {what}, cannot be shrunk and are over {line}."
     if not 0 < limit <= floor:
         sentence = f"No policy can fit: at step {step} what a compaction cannot shrink is over {line} already."
-    return [Finding("unfit", ERROR, step, sentence, {"floor": floor, "threshold": limit}, max(1, len(steps)))]
+    return [Finding("unfit", ERROR, step, sentence, {"floor": floor, "threshold": limit}, count=max(1, len(steps)))]
 
 
 def still_over(case: Case) -> list[Finding]:
@@ -413,7 +399,8 @@ def unreported(case: Case) -> list[Finding]:
     words = "Every figure is an estimate." if len(missing) == total else f"The first is step {step}."
     sentence = f"{len(missing):,} of {total:,} calls have no recorded token usage. {words}"
     severity = WARNING if len(missing) == total else INFO
-    return [Finding("no_usage", severity, step, sentence, {"missing": len(missing), "calls": total}, len(missing))]
+    numbers = {"missing": len(missing), "calls": total}
+    return [Finding("no_usage", severity, step, sentence, numbers, count=len(missing))]
 
 
 def clamped(case: Case) -> list[Finding]:
@@ -432,8 +419,8 @@ def clamped(case: Case) -> list[Finding]:
                 f"The correction factor met its {bound} at {len(steps):,} step{'s' if len(steps) > 1 else ''}: "
                 f"{raw[far]:.2f} became {applied[far]:.2f} at step {far}, so {effect} there."
             )
-            evidence = {"raw": round(float(raw[far]), 4), "applied": float(applied[far])}
-            made.append(Finding(kind, severity, far, sentence, evidence, len(steps)))
+            numbers = {"raw": round(float(raw[far]), 4), "applied": float(applied[far])}
+            made.append(Finding(kind, severity, far, sentence, numbers, count=len(steps)))
     return made
 
 
@@ -459,8 +446,8 @@ def lost_tails(case: Case) -> list[Finding]:
                 f"Step {item.step}: messages {lost[0][0]} to {lost[-1][1] - 1} were kept verbatim and are gone at the "
                 f"next call: no summary holds them, but the watermark covers them."
             )
-            evidence = {"messages": sum(stop - start for start, stop in lost)}
-            made.append(Finding("tail_lost", ERROR, item.step, sentence, evidence))
+            numbers = {"messages": sum(stop - start for start, stop in lost)}
+            made.append(Finding("tail_lost", ERROR, item.step, sentence, numbers))
     return _grouped(made, lambda first, n: f"{n:,} compactions lose their recent messages. {first.sentence}")
 
 
@@ -553,10 +540,10 @@ def _grouped(found: list[Finding], words: Callable[[Finding, int], str], worst: 
     """The findings as they are, or one for all of them where there are many."""
     if len(found) <= SINGLE:
         return found
-    told = max(found, key=lambda finding: finding.evidence[worst]) if worst else found[0]
+    told = max(found, key=lambda finding: finding.numbers[worst]) if worst else found[0]
     count = sum(finding.count for finding in found)
-    evidence = {**told.evidence, "steps": [finding.step for finding in found[:20]]}
-    return [Finding(told.kind, told.severity, told.step, words(told, count), evidence, count)]
+    numbers = {**told.numbers, "steps": [finding.step for finding in found[:20]]}
+    return [Finding(told.kind, told.severity, told.step, words(told, count), numbers, count=count)]
 
 
 def _share(case: Case, tokens: int) -> str:

@@ -1,0 +1,131 @@
+"""Two figures that every page, the list and the command line share: how many compactions, and how large the peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.defaults import WINDOW
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded
+from guard_core.sessions import RecordedCompaction, Session
+from guard_core.usage import usage_for
+
+RECORDED, MODELLED = "recorded", "modelled"  # where the tokens of a request come from
+AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"  # who asked for a compaction
+
+# The words of recorders for a compaction that nobody asked for: Claude Code and OpenCode, Inspect and pi, and the mark
+# that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode, pi).
+_AUTOMATIC = frozenset({"auto", "automatic", "threshold", "overflow", "contextguard"})
+_MANUAL = frozenset({"manual", "user"})
+
+
+@dataclass(frozen=True)
+class CountedCompaction:
+    """A compaction that counts. `place` is its index among all recorded ones (the ledger's epoch), `step` the first
+    call whose request it changed (from 0), -1 where no call came before the next one or the end."""
+
+    place: int
+    step: int
+    trigger: str
+    at_the_end: bool  # no call came after it at all
+
+
+@dataclass(frozen=True)
+class CompactionCounts:
+    """Those that count, by who asked for them."""
+
+    compactions: tuple[CountedCompaction, ...]
+
+    @property
+    def total(self) -> int:
+        return len(self.compactions)
+
+    @property
+    def automatic(self) -> int:
+        return self._of(AUTOMATIC)
+
+    @property
+    def manual(self) -> int:
+        return self._of(MANUAL)
+
+    @property
+    def unknown(self) -> int:
+        """Whose trigger the file does not say."""
+        return self._of(UNKNOWN)
+
+    @property
+    def at_the_end(self) -> int:
+        """After which no call came."""
+        return sum(item.at_the_end for item in self.compactions)
+
+    def _of(self, trigger: str) -> int:
+        return sum(item.trigger == trigger for item in self.compactions)
+
+
+def counted_compactions(session: Session) -> CompactionCounts:
+    """The compactions of a recording that count: declared, inferred or matched.
+
+    Edits of single messages, resumes and rewinds that rewrite the history are none, unless the recorder itself gives
+    the tokens before them. Events are not looked at: the head of a stored session is enough.
+    """
+    ats = np.array([call.at for call in session.calls], dtype=np.int64)
+    epochs = np.searchsorted([item.at for item in session.compactions], ats, side="right") - 1
+    places, firsts = np.unique(epochs, return_index=True)
+    steps = dict(zip(places.tolist(), firsts.tolist(), strict=True))
+    last = max(steps, default=-1)
+    return CompactionCounts(
+        tuple(
+            CountedCompaction(place, steps.get(place, -1), trigger_of(item), place > last)
+            for place, item in enumerate(session.compactions)
+            if is_counted(item)
+        )
+    )
+
+
+def is_counted(item: RecordedCompaction) -> bool:
+    """Is it a compaction of its own, and no mere edit of the history."""
+    return item.kind != "edit" or (item.tokens_before or 0) > 0
+
+
+def trigger_of(item: RecordedCompaction) -> str:
+    """Who asked for a compaction, from the recorder's own word."""
+    word = item.trigger.lower()
+    return AUTOMATIC if word in _AUTOMATIC else MANUAL if word in _MANUAL else UNKNOWN
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Prompt tokens of the requests that were really sent: recorded where the provider reported them, else modelled."""
+
+    tokens: Ints
+    reported: NDArray[np.bool_]
+
+    @cached_property
+    def peak(self) -> Peak | None:
+        """The largest request; None where there was no call."""
+        if not len(self.tokens):
+            return None
+        step = int(np.argmax(self.tokens))
+        return Peak(int(self.tokens[step]), step, RECORDED if self.reported[step] else MODELLED)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The largest request of a session, in prompt tokens, its step (from 0), and whether it was counted or modelled."""
+
+    tokens: int
+    step: int
+    source: str
+
+
+def requests_of(ledger: Ledger, attribution: Attribution | None = None) -> Requests:
+    """The requests of a recording, one per call."""
+    usage = usage_for(ledger, attribution or attribute(ledger))
+    sent = observe_recorded(ledger, get_policy("none"), window=WINDOW, usage=usage).columns["modelled_prompt_tokens"]
+    return Requests(np.maximum(sent, 0).astype(np.int64), ledger.steps["prompt_tokens"] > 0)

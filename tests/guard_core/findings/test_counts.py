@@ -1,0 +1,71 @@
+"""One count of compactions and one peak, for every page, the list and the command line."""
+
+import pytest
+
+from guard_core.findings import counted_compactions, requests_of
+from guard_core.ledger import Ledger
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.simulator.samples import SAMPLES
+from guard_core.views import Span
+from tests.builders import model, session, user
+
+EVENTS = [user("one"), model("two"), user("three"), model("four"), user("five"), model("six")]
+CALLS = tuple(ModelCall(at, at, 100) for at in (1, 3, 5))
+
+
+def cut(at: int, kind: str = "summary", **fields: object) -> RecordedCompaction:
+    return RecordedCompaction(at, fields.pop("evidence", Evidence.DECLARED), kind, (Span(0, 1),), **fields)
+
+
+def counts(*compactions: RecordedCompaction):
+    return counted_compactions(session(*EVENTS, calls=CALLS, compactions=compactions))
+
+
+@pytest.mark.parametrize("evidence", list(Evidence))
+def test_a_compaction_counts_however_sure_it_is(evidence):
+    assert counts(cut(3, evidence=evidence)).total == 1
+
+
+def test_a_resume_that_rewrites_the_history_is_no_compaction():
+    found = counts(cut(2, "edit", trigger="resume", evidence=Evidence.INFERRED), cut(3))
+    assert [(item.place, item.step) for item in found.compactions] == [(1, 1)]
+
+
+def test_an_edit_whose_tokens_the_recorder_gives_is_a_compaction():
+    assert counts(cut(3, "edit", tokens_before=9_000)).total == 1
+
+
+def test_compactions_are_counted_by_who_asked_for_them():
+    found = counts(cut(2, trigger="auto"), cut(3, trigger="manual"), cut(4, trigger="threshold"), cut(5))
+    assert (found.automatic, found.manual, found.unknown, found.total) == (2, 1, 1, 4)
+
+
+def test_a_compaction_after_the_last_call_is_at_the_end():
+    found = counts(cut(3), cut(6), cut(6))
+    assert (found.total, found.at_the_end) == (3, 2)
+
+
+def test_a_compaction_replaced_before_any_call_is_not_at_the_end():
+    found = counts(cut(3), cut(3))
+    assert [(item.step, item.at_the_end) for item in found.compactions] == [(-1, False), (1, False)]
+
+
+def test_the_peak_is_the_largest_recorded_request_where_all_are_recorded():
+    peak = requests_of(Ledger.of(session(*EVENTS, calls=tuple(ModelCall(at, at, 100 * at) for at in (1, 5, 3))))).peak
+    assert (peak.tokens, peak.step, peak.source) == (500, 1, "recorded")
+
+
+def test_the_peak_is_modelled_where_a_larger_request_has_no_count():
+    built = SAMPLES["small-window"].build()
+    peak = requests_of(Ledger.of(built)).peak
+    assert peak.source == "modelled"
+    assert built.calls[peak.step].prompt_tokens is None
+    assert peak.tokens > max(call.prompt_tokens or 0 for call in built.calls)
+
+
+def test_the_peak_of_a_session_without_counts_is_modelled():
+    assert requests_of(Ledger.of(session(*EVENTS, calls=(ModelCall(1), ModelCall(3))))).peak.source == "modelled"
+
+
+def test_a_session_without_calls_has_no_peak():
+    assert requests_of(Ledger.of(session(user("hello")))).peak is None
