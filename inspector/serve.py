@@ -17,9 +17,8 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 6  # for requests under way; with those of the worker below 10 seconds in all
-JOIN_SECONDS = 1.0  # for the thread that starts workers again
 WORKER_GRACE_SECONDS = 2.5  # after the requests: it was asked when they were; its job outlives it
-RESTART_AFTER = 0.3  # seconds between the death of a worker and the next one
+RESTART_AFTER = 0.3  # seconds at most between the death of a worker and the next one
 REFUSED = 2  # exit code where the command line asks for what is not allowed
 NO_LOGIN = (
     "There is no login, so only this machine may reach the server: bind to 127.0.0.1, "
@@ -105,15 +104,17 @@ def static_state() -> str:
 
 
 class WorkerProcess:
-    """The worker, started again when it dies; a byte on its standard input tells it that there is work."""
+    """The worker, started again when it dies; a byte on its standard input tells it that there is work.
+
+    The thread that starts a worker outlives it: Linux ends a process with the thread that started it (lifeline.py).
+    """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="worker", daemon=True)
 
     def start(self) -> None:
-        self._process = self._spawn()
         self._thread.start()
 
     def wake(self) -> None:
@@ -127,30 +128,23 @@ class WorkerProcess:
 
     def ask_to_stop(self) -> None:
         self._stopping.set()
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
 
     def stop(self) -> None:
         self.ask_to_stop()
-        self._thread.join(timeout=JOIN_SECONDS)
-        process = self._process
-        if process is None:
-            return
-        try:
-            process.wait(WORKER_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
+        self._thread.join(WORKER_GRACE_SECONDS)
+        if self._thread.is_alive() and self._process is not None:
             log.warning("the worker did not end in time and was killed; its job is taken up at the next start")
-            process.kill()
-            process.wait()
+            self._process.kill()
+            self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stopping.is_set():
-            process = self._process
-            if process is not None and process.poll() is None:
-                self._stopping.wait(RESTART_AFTER)
-                continue
-            log.warning("the worker ended; starting another")
-            self._process = self._spawn()
+        process = self._process = self._spawn()
+        while not self._stopping.wait(RESTART_AFTER):
+            if process.poll() is not None:
+                log.warning("the worker ended; starting another")
+                process = self._process = self._spawn()
+        process.terminate()
+        process.wait()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "inspector.worker", "--piped"]

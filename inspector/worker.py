@@ -1,7 +1,7 @@
 """The worker process: takes jobs from the database as soon as they are there, and takes back those of dead workers.
 
 Started by the server it hears about a new job through a pipe on its standard input, so that a small file is taken up
-within milliseconds; alone (team mode) it looks twice a second. The end of the pipe means that the server is gone.
+within milliseconds, and ends with the server; alone (team mode) it looks twice a second.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from inspector.lifeline import end_with_parent
+
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
@@ -32,26 +34,19 @@ class Stop(BaseException):
 
 
 class Bell:
-    """Rings when a byte comes through the pipe, and for ever when the pipe ends."""
+    """Rings when a byte comes through the pipe of the server; without a pipe it is only waited for."""
 
     def __init__(self, piped: bool) -> None:
-        self.piped = piped
-        self.ended = False
+        self._every = LOOK_EVERY_PIPED if piped else LOOK_EVERY
         self._rung = threading.Event()
         if piped:
-            threading.Thread(target=self._listen, daemon=True).start()
+            end_with_parent(self.ring)
 
     def wait(self) -> None:
-        self._rung.wait(LOOK_EVERY_PIPED if self.piped else LOOK_EVERY)
+        self._rung.wait(self._every)
         self._rung.clear()
 
     def ring(self) -> None:
-        self._rung.set()
-
-    def _listen(self) -> None:
-        while os.read(0, 4096):
-            self._rung.set()
-        self.ended = True
         self._rung.set()
 
 
@@ -89,7 +84,7 @@ def _work(bell: Bell) -> None:
     from django.db import Error, connections
 
     with Heartbeat(wake=bell.ring) as heart:
-        while not bell.ended:
+        while True:
             try:
                 run_ready_tasks(heart)
             except Error:

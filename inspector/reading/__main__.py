@@ -14,6 +14,7 @@ gc.set_threshold(1_000_000, 20, 100)  # a long file is hundreds of thousands of 
 import msgspec  # noqa: E402
 
 from guard_core.errors import RecordingError  # noqa: E402
+from inspector.lifeline import end_with_parent  # noqa: E402
 from inspector.reading.messages import Failed, Message, write  # noqa: E402
 from inspector.reading.telling import Options, tell  # noqa: E402
 
@@ -21,6 +22,7 @@ TRACE_CHARS = 4_000  # of a traceback, for the log
 
 
 def main() -> int:
+    end_with_parent()
     options = msgspec.json.decode(sys.argv[1], type=Options)
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is no message

@@ -54,12 +54,13 @@ def _process(options: Options) -> Iterator[Queue[Message | None]]:
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector.reading", msgspec.json.encode(options).decode()],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # nothing comes through it: its end tells the reader that nobody listens any more
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path, **_MEMORY},
     )
     assert process.stdout is not None
-    out = process.stdout
+    assert process.stdin is not None
+    out, lifeline = process.stdout, process.stdin
     messages: Queue[Message | None] = Queue(AHEAD)
     over = threading.Event()
 
@@ -88,6 +89,7 @@ def _process(options: Options) -> Iterator[Queue[Message | None]]:
         process.wait()
         thread.join()
         out.close()
+        lifeline.close()
 
 
 def _next(messages: Queue[Message | None], idle: Callable[[], object]) -> Message | None:

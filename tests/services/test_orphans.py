@@ -1,0 +1,80 @@
+"""Nothing of a server outlives it: whatever its worker is doing, and whatever the worker has started."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from guard_core.recordings import native
+from guard_core.simulator.samples import big_session
+from tests.builders import model, session, user
+from tests.services.databases import query
+from tests.services.server import Running, running, until
+from tests.services.test_large import transcript
+
+PROMISE = 2.0  # seconds from the death of the server to that of its last process
+
+
+def processes_of(data_dir: Path) -> list[int]:
+    """Every living process that was started with this data folder: workers, and what they started."""
+    wanted = f"DATA_DIR={data_dir}".encode()
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _has(entry, wanted)]
+
+
+def _has(process: Path, variable: bytes) -> bool:
+    try:
+        return variable in (process / "environ").read_bytes().split(b"\0")
+    except OSError:  # it has just ended, or is another user's
+        return False
+
+
+def idle(server: Running) -> None:
+    until(server.workers)
+
+
+def importing(server: Running) -> None:
+    server.send("big.jsonl", transcript(1))
+    until(lambda: len(processes_of(server.data_dir)) == 2)  # the worker and its reader
+
+
+def storing(server: Running) -> None:
+    server.send("big.jsonl", native.write(big_session(20_000, 20)))
+    until(lambda: query(server.data_dir, "SELECT 1 FROM inspector_event LIMIT 1"))
+
+
+def counting_tokens(server: Running) -> None:
+    texts = (f"question {number}: " + f"word{number} " * 400 for number in range(4_000))
+    server.send("texts.jsonl", native.write(session(*(user(text) for text in texts), model("done"))))
+    until(lambda: query(server.data_dir, "SELECT 1 FROM inspector_textcount LIMIT 1"))
+    assert query(server.data_dir, "SELECT 1 FROM inspector_estimate WHERE result IS NULL")
+
+
+def playing_the_gallery(server: Running) -> None:
+    server.post("/gallery/run", b"policy=contextguard&policy=none&profile=early")
+    until(lambda: query(server.data_dir, "SELECT 1 FROM inspector_galleryrun WHERE state = 'running'"))
+
+
+@pytest.mark.parametrize("phase", [idle, importing, storing, counting_tokens, playing_the_gallery])
+def test_no_process_outlives_a_server_that_is_killed(phase: Callable[[Running], None], tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        phase(started)
+        assert processes_of(tmp_path)
+        started.process.kill()
+        killed = time.monotonic()
+        until(lambda: not processes_of(tmp_path))
+        assert time.monotonic() - killed < PROMISE
+
+
+def test_a_reader_does_not_outlive_its_worker(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        importing(started)
+        before = processes_of(tmp_path)
+        (worker,) = started.workers()
+        os.kill(worker, 9)
+        killed = time.monotonic()
+        until(lambda: not set(before) & set(processes_of(tmp_path)))
+        assert time.monotonic() - killed < PROMISE
