@@ -17,7 +17,7 @@ from typing import IO, Any
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
-from guard_core.recordings import fields, sqlite_source
+from guard_core.recordings import fields, other_agents, sqlite_source
 from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.first_look import FirstLook, Looks, look_at
@@ -112,12 +112,21 @@ def read_source(source: Source) -> Recording:
 
 def detect(source: Source) -> RecordingFormat:
     """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
+    _refuse_other_agents(source)
     if found := _first_match(source):
         return found
     if source.shape is Shape.JSON:
         _check_value(source)
     _check_single_line(source)
     raise _unknown(source)
+
+
+def _refuse_other_agents(source: Source) -> None:
+    agent = ""
+    with suppress(RecordingError, *_UNFORESEEN):  # damage is told by the format that would read it
+        agent = other_agents.agent_of(source)
+    if agent:
+        raise UnknownFormat(f"this was written by {agent}, whose sessions cannot be imported yet")
 
 
 def _first_match(source: Source) -> RecordingFormat | None:

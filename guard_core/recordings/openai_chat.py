@@ -387,6 +387,8 @@ def usage_of(usage: JSON) -> JSON:
     Servers other than OpenAI's write cached tokens otherwise: DeepSeek, Moonshot, litellm (as Anthropic); Ollama has
     names of its own for all, and Langfuse.
     """
+    if (observed := _observed(usage)) is not None:
+        return observed
     prompt = fields.first_tokens(usage, "prompt_tokens", "input_tokens", "promptTokens", "prompt_eval_count")
     if prompt is None:
         return {}
@@ -401,6 +403,27 @@ def usage_of(usage: JSON) -> JSON:
         "output_tokens": fields.first_tokens(
             usage, "completion_tokens", "output_tokens", "completionTokens", "eval_count"
         ),
+    }
+
+
+def _observed(record: JSON) -> JSON | None:
+    """Counts of a Langfuse observation: every kind of `usageDetails` whose name begins with `input` is a part of the
+    prompt; before there were kinds, `usage` had a unit. None where it is no such observation.
+
+    Source: https://langfuse.com/docs/observability/features/token-and-cost-tracking.
+    """
+    details, usage = fields.mapping(record, "usageDetails"), fields.mapping(record, "usage")
+    if not details and fields.text(usage, "unit") == "TOKENS":
+        details = usage
+    counts = {kind: count for kind in details if (count := fields.tokens(details, kind)) is not None}
+    prompt = [kind for kind in counts if kind.startswith("input")]
+    if not prompt:
+        return None
+    cached = [kind for kind in prompt if "cache" in kind and "creation" not in kind]
+    return {
+        "prompt_tokens": sum(counts[kind] for kind in prompt),
+        "cached_tokens": sum(counts[kind] for kind in cached) if cached else None,
+        "output_tokens": sum(count for kind, count in counts.items() if kind.startswith("output")),
     }
 
 

@@ -1,0 +1,121 @@
+"""Sessions of agents that no reader knows yet, recognised so that none is read as another agent's.
+
+Their files resemble known ones: Qwen Code's lines are linked as Claude Code's are, Factory Droid's as pi's, Goose's and
+Kimi's messages have roles as a chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens,
+their tool calls or both without a word. Each is known here by keys and kinds that only it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from guard_core.recordings import fields
+from guard_core.recordings.fields import JSON
+from guard_core.recordings.source import Shape, Source
+from guard_core.recordings.sqlite_source import tables
+
+_LOOKED_AT = 200  # messages of a JSON value in which a kind of block that tells the agent is looked for
+_DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
+_DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
+_GOOSE_BLOCKS = frozenset({"toolRequest", "toolResponse", "frontendToolRequest", "toolConfirmationRequest"})
+_KIMI_ROLES = frozenset({"_system_prompt", "_checkpoint", "_usage"})
+_LANGFUSE_KINDS = frozenset({"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"})
+
+
+def agent_of(source: Source) -> str:
+    """The agent whose session this is, where it is one without a reader; else "". Raises RecordingError where the
+    content cannot be looked at."""
+    if "content_json" in tables(source).get("messages", ()):
+        return "Goose"
+    if source.shape is Shape.LINES:
+        return _first(_LINES, [line.obj for line in source.head_lines()])
+    if source.shape is not Shape.JSON:
+        return ""
+    value = source.json(allow_nan=True)
+    if found := _first(_VALUES, [value]):
+        return found
+    messages = fields.items(value, "messages") if isinstance(value, dict) else value
+    return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) else [value])
+
+
+def _first(agents: dict[str, Callable[[JSON], bool]], records: list[Any]) -> str:
+    found = (name for record in fields.objects(records) for name, is_its in agents.items() if is_its(record))
+    return next(found, "")
+
+
+def _is_qwen_line(record: JSON) -> bool:
+    """A line linked as Claude Code's, with a message of Google's parts, or one of Qwen Code's own payloads."""
+    if "uuid" not in record or "sessionId" not in record:
+        return False
+    return isinstance(fields.mapping(record, "message").get("parts"), list) or "systemPayload" in record
+
+
+def _is_droid_line(record: JSON) -> bool:
+    """A kind of line that pi does not have, or an entry as pi's with Anthropic's blocks for tools."""
+    kind = fields.text(record, "type")
+    if kind in _DROID_KINDS:
+        return "id" in record and "data" not in record
+    blocks = fields.objects(fields.mapping(record, "message").get("content"))
+    own = any(fields.text(block, "type") in _DROID_BLOCKS for block in blocks)
+    return kind == "message" and own and "sessionId" not in record
+
+
+def _is_goose_line(record: JSON) -> bool:
+    if "working_dir" in record and not record.keys().isdisjoint(("message_count", "accumulated_total_tokens")):
+        return True
+    return any(fields.text(block, "type") in _GOOSE_BLOCKS for block in fields.objects(record.get("content")))
+
+
+def _is_kimi_context(record: JSON) -> bool:
+    return fields.text(record, "role") in _KIMI_ROLES
+
+
+def _is_kimi_wire(record: JSON) -> bool:
+    return fields.text(record, "type") == "metadata" and "protocol_version" in record
+
+
+def _is_vibe_line(record: JSON) -> bool:
+    return "recovery_journal_record_version" in record or record.keys() >= {"turnId", "generationStatus"}
+
+
+def _is_amp_message(record: JSON) -> bool:
+    """A message numbered within its thread, or a tool's result under Amp's own spelling."""
+    blocks = fields.objects(record.get("content"))
+    own = any("toolUseID" in block for block in blocks) or "totalInputTokens" in fields.mapping(record, "usage")
+    return own and "role" in record
+
+
+def _is_amp_thread(value: JSON) -> bool:
+    return fields.text(value, "id").startswith("T-") and isinstance(value.get("messages"), list) and "v" in value
+
+
+def _is_goose_export(value: JSON) -> bool:
+    return "working_dir" in value and isinstance(value.get("conversation"), list)
+
+
+def _is_vibe_file(value: JSON) -> bool:
+    return value.keys() >= {"store_format", "generation"}
+
+
+def _is_langfuse_trace(value: JSON) -> bool:
+    """A whole trace; a plain list of observations is read as a log of requests."""
+    first = next(fields.objects(value.get("observations")), {})
+    return fields.text(first, "type") in _LANGFUSE_KINDS
+
+
+_LINES: dict[str, Callable[[JSON], bool]] = {
+    "Qwen Code": _is_qwen_line,
+    "Factory Droid": _is_droid_line,
+    "Goose": _is_goose_line,
+    "Kimi CLI": _is_kimi_context,
+    "Kimi CLI or Kimi Code": _is_kimi_wire,
+    "Mistral Vibe": _is_vibe_line,
+    "Amp": _is_amp_message,
+}
+_VALUES: dict[str, Callable[[JSON], bool]] = {
+    "Amp": _is_amp_thread,
+    "Goose": _is_goose_export,
+    "Mistral Vibe": _is_vibe_file,
+    "Langfuse (a whole trace; a list of its observations can be imported)": _is_langfuse_trace,
+}

@@ -1,0 +1,128 @@
+"""Sessions of agents that have no reader are refused by name; none is read as the session of an agent that has one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from guard_core.errors import UnknownFormat
+from guard_core.recordings import read
+from tests.guard_core.recordings.reading import SAMPLES, lines
+
+TIME = "2026-01-20T10:00:00.000Z"
+
+
+def linked(number, kind, **rest):
+    """A line of Qwen Code, which links its lines as Claude Code does."""
+    before = f"u{number - 1}" if number else None
+    return {"uuid": f"u{number}", "parentUuid": before, "sessionId": "s", "timestamp": TIME, "type": kind, **rest}
+
+
+QWEN = lines(
+    linked(0, "user", message={"role": "user", "parts": [{"text": "Read a"}]}),
+    linked(1, "assistant", message={"role": "model", "parts": [{"functionCall": {"id": "c", "name": "read"}}]}),
+    linked(2, "system", subtype="ui_telemetry", systemPayload={"uiEvent": {"input_token_count": 30_000}}),
+)
+
+
+def entry(name, role, *blocks):
+    """An entry of Factory Droid, whose lines look like pi's."""
+    message = {"role": role, "content": list(blocks)}
+    return {"type": "message", "id": name, "timestamp": TIME, "parentId": None, "message": message}
+
+
+ASKED = entry("m1", "user", {"type": "text", "text": "Read a"})
+USED = entry("m2", "assistant", {"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "a"}})
+DROID_HEADER = {"type": "session_start", "id": "s", "title": "t", "owner": "o", "version": 2, "cwd": "/p"}
+
+GOOSE_HEADER = {"working_dir": "/p", "description": "d", "message_count": 2, "total_tokens": 90, "input_tokens": 80}
+GOOSE_CALL = {"type": "toolRequest", "id": "c", "toolCall": {"status": "success", "value": {"name": "shell"}}}
+GOOSE = [
+    {"role": "user", "created": 1, "content": [{"type": "text", "text": "Read a"}]},
+    {"role": "assistant", "created": 2, "content": [{"type": "text", "text": "I do"}, GOOSE_CALL]},
+]
+
+AMP_USAGE = {"inputTokens": 10, "cacheReadInputTokens": 13_000, "totalInputTokens": 13_010, "outputTokens": 8}
+AMP = {
+    "v": 12,
+    "id": "T-6f0d9f3a-1111-2222-3333-444455556666",
+    "messages": [
+        {"role": "user", "messageId": 0, "content": [{"type": "text", "text": "Read a"}]},
+        {
+            "role": "assistant",
+            "messageId": 1,
+            "content": [{"type": "tool_use", "id": "t", "name": "Read", "input": {}}],
+            "usage": AMP_USAGE,
+        },
+    ],
+}
+
+OBSERVATION = {
+    "id": "o1",
+    "traceId": "t",
+    "type": "GENERATION",
+    "startTime": TIME,
+    "model": "gpt-4o",
+    "modelParameters": {"temperature": 1},
+    "input": [{"role": "user", "content": "Hi"}],
+    "output": {"role": "assistant", "content": "Yes"},
+}
+
+REFUSED = {
+    "Qwen Code": QWEN,
+    "Factory Droid": lines(DROID_HEADER, ASKED, USED),
+    "Factory Droid without its header": lines(ASKED, USED),
+    "Goose": lines(GOOSE_HEADER, *GOOSE),
+    "Goose without its header": lines(*GOOSE),
+    "Goose as one value": json.dumps({"id": "1", "working_dir": "/p", "conversation": GOOSE}).encode(),
+    "Amp": json.dumps(AMP).encode(),
+    "Amp, the messages alone": json.dumps(AMP["messages"]).encode(),
+    "Kimi CLI": lines({"role": "_system_prompt", "content": "Be brief."}, {"role": "user", "content": "Hi"}),
+    "Kimi CLI or Kimi Code": lines({"type": "metadata", "protocol_version": "1.9"}, {"timestamp": 1, "message": {}}),
+    "Langfuse": json.dumps({"id": "t", "input": OBSERVATION["input"], "observations": [OBSERVATION]}).encode(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("strict", [True, False])
+def test_it_is_refused_by_the_name_of_its_agent(name, strict):
+    agent = name.split(" without")[0].split(" as ")[0].split(",")[0]
+    with pytest.raises(UnknownFormat, match=f"written by {agent}.* cannot be imported yet"):
+        read(REFUSED[name], strict=strict)
+
+
+RULES = SAMPLES / "../rules"
+RECORDED = {
+    "qwen-code/**/*.jsonl": "Qwen Code",
+    "kimi-cli/**/context.jsonl": "Kimi CLI",
+    "kimi-cli/**/wire.jsonl": "Kimi CLI",
+    "kimi-code/**/wire.jsonl": "Kimi Code",
+    "mistral-vibe/**/journal/0000000000000817.jsonl": "Mistral Vibe",
+}
+
+
+@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+@pytest.mark.parametrize("pattern", RECORDED)
+def test_a_session_that_the_agent_itself_wrote_is_refused_by_its_name(pattern):
+    files = list(Path(RULES).glob(pattern))
+    assert files
+    for path in files:
+        with pytest.raises(UnknownFormat, match=RECORDED[pattern]):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"usageDetails": {"input": 100, "input_cached_tokens": 900, "output": 5, "total": 1005}},
+        {"usage": {"input": 1000, "output": 5, "total": 1005, "unit": "TOKENS"}},
+        {"promptTokens": 1000, "completionTokens": 5},
+    ],
+)
+def test_a_list_of_langfuse_observations_keeps_its_tokens(counts):
+    recording = read(json.dumps([{**OBSERVATION, **counts}, {**OBSERVATION, **counts, "id": "o2"}]).encode())
+    assert recording.facts.model_calls == 2
+    assert recording.facts.prompt_tokens_max == 1000
+    assert recording.sessions[0].calls[0].output_tokens == 5
