@@ -19,7 +19,7 @@ GROUPS = {
     "later": "later tests",
     "case": "agents and gaps",
 }
-SHOW = {"": "all", "failure": "with a failure", "overflow": "overflow", "loop": "loop", "unmet": "not met"}
+SHOW = {"": "all", "failure": "with a failure", "overflow": "overflow", "loop": "loop", "unmet": "failed requirements"}
 PAGE = 120  # rows of one page
 
 # key, heading, numeric, title
@@ -33,8 +33,8 @@ COLUMNS: tuple[tuple[str, str, bool, str], ...] = (
         True,
         "prompt tokens the provider counts, divided by the heuristic estimate; and whether it reports them",
     ),
-    ("compactions", "Compactions", True, "summaries really made"),
-    ("injections", "Re-inserted", True, "later steps where the old summary is merely put in again"),
+    ("compactions", "Compactions", True, "summaries produced"),
+    ("injections", "Re-inserted", True, "later steps that re-inject an earlier summary"),
     ("peak", "Peak", True, "largest request in prompt tokens, and its share of the window"),
     ("overflow", "Overflow", True, "steps whose request is larger than the window"),
     ("loops", "Loops", True, "three or more compactions at consecutive steps, none of which gets below the threshold"),
@@ -243,7 +243,7 @@ def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
         {"name": "Rows", "value": f"{len(rows):,}", "note": "scenario and guard", "class": ""},
         _total("Overflow", sum(row.overflow_steps > 0 for row in rows), "a request larger than the window"),
         _total("Loop", sum(row.loops > 0 for row in rows), "compactions without progress"),
-        _total("Not met", sum(row.unmet for row in rows), "what their test requires"),
+        _total("Failed requirements", sum(row.unmet for row in rows), "what the scenario's test requires"),
     ]
 
 

@@ -30,7 +30,7 @@ LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken
 MAX_ATTEMPTS = 3
 NOTE_EVERY = 0.1  # seconds between two notes of progress
 KEPT_RUNS = 40  # older results are dropped; they can be made again at any time
-CANCELLED = "Cancelled. The scenarios played so far were not kept."
+CANCELLED = "Cancelled. The scenarios run so far were not stored."
 SHAPE = 2  # of a stored row; raise it when rows change, so that older results are made again
 UNDER_WAY = (GalleryRun.State.RECEIVED, GalleryRun.State.RUNNING)
 
@@ -85,7 +85,7 @@ def recover_runs() -> int:
 def _take_back(run: GalleryRun) -> bool:
     mine = GalleryRun.objects.filter(pk=run.pk, state=GalleryRun.State.RUNNING, lease=run.lease)
     if run.attempts >= MAX_ATTEMPTS:
-        message = f"The worker died {run.attempts} times while it played the scenarios. Play them again to retry."
+        message = f"The worker died {run.attempts} times while running the scenarios. Run them again to retry."
         return bool(mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now()))
     return _queue_again(run, mine)
 
@@ -124,10 +124,10 @@ def run_gallery(run_id: str) -> None:
     except GuardError as error:
         mine.update(state=GalleryRun.State.FAILED, message=str(error)[:2_000], finished=timezone.now())
     except MemoryError:
-        message = "There was not enough memory to play the scenarios."
+        message = "There was not enough memory to run the scenarios."
         mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now())
     except Exception:
-        message = "This is our mistake: a scenario could not be played. The log of the server tells more."
+        message = "An internal error stopped a scenario; see the server log."
         mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now())
         raise
     except BaseException:  # the worker is asked to end: hand the run back

@@ -185,9 +185,7 @@ def run_import(job_id: str) -> None:
         raise
     except Exception:
         log.exception("import %s ended with an error that nobody thought of", job_id)
-        watch.end(
-            Import.State.FAILED, message="The reader of this file stopped with a mistake of ours; the log tells it."
-        )
+        watch.end(Import.State.FAILED, message="An internal error stopped the import; see the server log.")
     hints.send(job.pk)
     _clean_up(watch)
 

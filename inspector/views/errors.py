@@ -34,5 +34,5 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    sentence = "This is our mistake. What is stored is unharmed; the log of the server tells more."
+    sentence = "An internal error occurred. Stored data is unharmed; details are in the server log."
     return plain(request, 500, "Something went wrong", sentence)

@@ -65,10 +65,10 @@ def gallery_run(request: HttpRequest) -> HttpResponse:
     """Play the scenarios under a choice, unless that result is there already."""
     policies, profiles = request.POST.getlist("policy"), request.POST.getlist("profile")
     if not policies:
-        return plain(request, 422, "No policy is chosen", "Choose at least one policy to play the scenarios under.")
+        return plain(request, 422, "No policy is chosen", "Choose at least one policy to run the scenarios under.")
     chosen, error = _chosen(policies, profiles)
     if error:
-        return plain(request, 422, "This cannot be played", error)
+        return plain(request, 422, "This cannot be run", error)
     service.start_run(chosen)
     return redirect(reverse("gallery") + presenter.Filter().query(chosen))
 

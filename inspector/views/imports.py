@@ -53,7 +53,7 @@ def again(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Read the kept bytes once more."""
     job = _job(pk)
     if job.recording is None:
-        return plain(request, 409, "The file is not kept", "Nothing of a file that failed is kept: upload it again.")
+        return plain(request, 409, "The file was not stored", "The import failed: upload the file again.")
     return redirect(start_import(job.recording, strict=job.strict, window=job.window))
 
 

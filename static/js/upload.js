@@ -115,7 +115,7 @@ function post(data, signal, progress, arrived) {
     signal.addEventListener("abort", () => { request.abort(); resolve({}); });
     request.upload.addEventListener("progress", (event) => progress(event.loaded));
     request.upload.addEventListener("load", arrived);
-    request.addEventListener("error", () => resolve({ error: "The server cannot be reached, or closed the connection: is the file larger than it takes?" }));
+    request.addEventListener("error", () => resolve({ error: "The server cannot be reached, or closed the connection: is the file larger than the server accepts?" }));
     request.addEventListener("load", () => {
       let answer = {};
       try { answer = JSON.parse(request.responseText); } catch { /* a plain sentence, as the body limit sends it */ }
@@ -131,7 +131,7 @@ function post(data, signal, progress, arrived) {
 function show(told, files) {
   const failed = told.imports.filter((item) => item.state === "failed" && !item.aside);
   const good = told.imports.filter((item) => item.state !== "failed");
-  const aside = [...told.aside, ...told.imports.filter((item) => item.aside).map((item) => ({ name: item.name, reason: "no session: no format that is read" }))];
+  const aside = [...told.aside, ...told.imports.filter((item) => item.aside).map((item) => ({ name: item.name, reason: "not a session in a supported format" }))];
   const wrong = [...told.refused.map(refusal), ...failed.map((item) => failure(item, files))];
   if (!wrong.length && !aside.length && good.length) {
     location.assign(good.length === 1 ? good[0].url : "/");
@@ -144,7 +144,7 @@ function show(told, files) {
 // What lay beside the sessions of a folder, by reason; nothing of it is a mistake.
 function left(aside) {
   const box = element("details", "notice");
-  box.append(element("summary", "", `${aside.length.toLocaleString("en")} other ${aside.length === 1 ? "file of the folder was" : "files of the folder were"} left aside`));
+  box.append(element("summary", "", `${aside.length.toLocaleString("en")} other ${aside.length === 1 ? "file in the folder was" : "files in the folder were"} skipped`));
   const reasons = new Map();
   for (const item of aside) reasons.set(item.reason, [...reasons.get(item.reason) ?? [], item]);
   const list = element("ul", "left-aside");
@@ -168,11 +168,11 @@ function failure(item, files) {
   const place = item.line ? `line ${item.line}${item.column ? `, column ${item.column}` : ""}: ` : "";
   const notice = refusal("");
   const name = element("strong", "", `${item.name}: `);
-  const text = element("span", "", `${place}${item.error}. Nothing of it is kept. `.replace("..", "."));
+  const text = element("span", "", `${place}${item.error}. Nothing was stored. `.replace("..", "."));
   notice.append(name, text);
   const mine = files.filter(({ file }) => file.name === item.name || files.length === 1);
   if (item.mendable && (mine.length || !files.length)) {
-    const again = element("button", "btn btn-small", "Leave damaged lines out and import the rest");
+    const again = element("button", "btn btn-small", "Skip damaged lines and import the rest");
     again.type = "button";
     again.addEventListener("click", () => send(mine, "lenient"));
     notice.append(again);

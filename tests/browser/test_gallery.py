@@ -30,7 +30,7 @@ def played(chromium, served):
         page.goto("/gallery/")
         for name in ("tail", "early", "current", "fixed"):
             page.get_by_label(name, exact=True).set_checked(name in profiles)
-        page.get_by_role("button", name=re.compile("Play")).first.click()
+        page.get_by_role("button", name=re.compile(r"Run \d")).first.click()
         page.wait_for_selector("#gallery table")
     page.close()
 
@@ -91,7 +91,7 @@ def test_the_preview_follows_the_typing_and_the_session_is_made(page):
     page.keyboard.type("6")
     with page.expect_response(lambda answer: "Made" in answer.url):
         page.get_by_label("Name").fill("Made by hand")
-    page.get_by_role("button", name="Make the session").click()
+    page.get_by_role("button", name="Create session").click()
     page.wait_for_url(SESSION)
     assert page.locator("h1").inner_text() == "Made by hand"
 
@@ -111,12 +111,12 @@ def test_it_works_without_javascript(open_page, played):
     page.goto("/gallery/")
     page.get_by_label("none", exact=True).check()
     page.get_by_label("contextguard", exact=True).uncheck()
-    page.get_by_role("button", name="Play").first.click()
+    page.get_by_role("button", name=re.compile(r"Run \d")).first.click()
     page.wait_for_selector("#gallery table")
     page.goto("/gallery/new")
     page.get_by_label("Context window").fill("4k")
     page.get_by_role("button", name="Preview").click()
     assert "csrf" not in page.url
     assert "window 4,000" in page.locator("#preview h2").inner_text()
-    page.get_by_role("button", name="Make the session").click()
+    page.get_by_role("button", name="Create session").click()
     page.wait_for_url(re.compile("/(s|imports)/"))

@@ -73,7 +73,7 @@ def test_a_damaged_file_is_told_and_the_rest_can_be_kept(home):
     home.get_by_text("line 6").wait_for()
     shot(home, "upload-damaged")
     home.seen.console.clear()  # the browser itself notes the status 422
-    home.get_by_role("button", name="Leave damaged lines out").click()
+    home.get_by_role("button", name="Skip damaged lines").click()
     home.wait_for_url(REPORT)
     assert home.get_by_text("line 6").is_visible()
     shot(home, "import-report", full_page=True)
@@ -83,7 +83,7 @@ def test_what_is_no_session_is_told(home):
     home.evaluate(DROP, ["notes.txt", "buy milk"])
     home.get_by_text("no known format").wait_for()
     home.seen.console.clear()
-    assert home.get_by_role("button", name="Leave damaged lines out").count() == 0
+    assert home.get_by_role("button", name="Skip damaged lines").count() == 0
 
 
 def test_without_script_the_form_does_the_same(open_page):
@@ -181,7 +181,7 @@ def test_a_chosen_folder_is_read_and_what_lies_beside_is_no_error(open_page, pro
         page.goto("/")
         page.locator("input[webkitdirectory]").set_input_files(project)
         page.get_by_text("2 files were imported").wait_for()
-        summary = page.get_by_text("62 other files of the folder were left aside")
+        summary = page.get_by_text("62 other files in the folder were skipped")
         summary.click()
         shot(page, "upload-folder", full_page=True)
         assert page.get_by_text("60 × ").is_visible()

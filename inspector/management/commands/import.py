@@ -78,7 +78,7 @@ class Command(BaseCommand):
             return self._say(given, "skipped", given.aside)
         try:
             if not given.named and given.storage is None and not is_session(given.path):
-                return self._say(given, "skipped", "no format that is read")
+                return self._say(given, "skipped", "not a supported format")
             job, is_new = self._read(given, options)
         except (GuardError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -124,7 +124,7 @@ def test_rows_in_the_log_are_read_and_both_files_are_kept(client, folders, agent
     told = client.get(f"{raw}?wal")
     assert b"".join(told.streaming_content) == log
     assert told["Content-Disposition"] == 'attachment; filename="state.db-wal"'
-    assert "its -wal file" in client.get(answer["imports"][0]["report"]).content.decode().lower()
+    assert "write-ahead log (-wal)" in client.get(answer["imports"][0]["report"]).content.decode().lower()
 
 
 @pytest.mark.django_db
@@ -222,7 +222,7 @@ def test_what_a_folder_holds_beside_sessions_is_no_error(client, folders, record
     ]
     assert [item["name"] for item in found["aside"]] == ["a.txt"]
     page = client.get("/").content.decode()
-    assert "left aside: notes.md" in page
+    assert "skipped: notes.md" in page
     assert "badge-error" not in page
     assert set(Import.objects.values_list("folder", flat=True)) == {"project"}
 

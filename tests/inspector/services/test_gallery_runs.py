@@ -121,7 +121,7 @@ def test_a_scenario_that_cannot_be_played_is_told_in_words(few, monkeypatch):
         run_gallery(str(run.pk))
     run.refresh_from_db()
     assert run.state == "failed"
-    assert "our mistake" in run.message
+    assert "internal error" in run.message
 
 
 def test_a_scenario_opens_as_the_same_recording_every_time(folders):

@@ -53,7 +53,7 @@ def refusal(answer):
     (item,) = told.get("imports", [told])
     assert not any(model.objects.exists() for model in (Recording, Session, Event, Payload))
     assert "Traceback" not in item["error"]
-    assert "mistake of ours" not in item["error"]
+    assert "internal error" not in item["error"]
     line = item.get("line")
     return f"line {line}: {item['error']}", line
 

@@ -39,7 +39,7 @@ def names(response):
 def test_before_the_first_run_it_offers_to_play(client):
     response = client.get("/gallery/")
     assert response.status_code == 200
-    assert "Not played yet" in text(response)
+    assert "Not run yet" in text(response)
     assert GalleryRun.objects.count() == 0
 
 
@@ -60,8 +60,8 @@ def test_progress_is_fetched_as_a_part_that_fetches_itself(client, part_of):
 def test_a_cancelled_run_says_so_and_can_be_played_again(client):
     service.start_run(CURRENT)
     response = client.post("/gallery/cancel", {"policy": "contextguard", "profile": "current"}, follow=True)
-    assert "Cancelled. The scenarios played so far were not kept." in text(response)
-    assert "Not played yet" in text(response)
+    assert "Cancelled. The scenarios run so far were not stored." in text(response)
+    assert "Not run yet" in text(response)
 
 
 def test_the_table_has_every_scenario(client, played):
@@ -87,7 +87,7 @@ def test_a_sorted_column_is_marked_and_turns_round(client, played):
 
 
 def test_a_filter_that_nothing_fits_leads_back_to_all(client, played):
-    assert "No scenario fits" in text(client.get("/gallery/?q=zebra"))
+    assert "No matching scenario" in text(client.get("/gallery/?q=zebra"))
 
 
 @pytest.mark.parametrize(
