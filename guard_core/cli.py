@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from guard_core import models
 from guard_core.errors import GuardError, SettingError
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
@@ -18,6 +17,8 @@ from guard_core.policies.contextguard.settings import PROFILES
 from guard_core.recordings import read
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.usage import Usage, usage_for
+from guard_core.window import parse_window
+from guard_core.window_evidence import WindowJudgement, judge_session
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,12 +37,10 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
 
 def window_size(text: str) -> int:
     """A window as typed: a number of tokens, with k or M if wanted."""
-    plain = text.strip().replace("_", "").replace(",", "").lower()
-    unit = {"k": 1_000, "m": 1_000_000}.get(plain[-1:], 1)
-    digits = plain[:-1] if unit > 1 else plain
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 13):
-        raise argparse.ArgumentTypeError(f"a window is a number of tokens such as 200000 or 200k, not {text[:40]!r}")
-    return int(digits) * unit
+    try:
+        return parse_window(text)
+    except SettingError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def make_policy(args: argparse.Namespace) -> Policy:
@@ -80,11 +79,9 @@ def load(path: str, wanted: str | None = None) -> Session:
         raise GuardError(error.strerror or "cannot be read") from error
 
 
-def window_of(session: Session, asked: int | None) -> Sourced:
-    """The window to replay with and where it comes from."""
-    if asked is not None:
-        return Sourced(asked, Source.USER, "given by --window")
-    return models.window_of(session)
+def window_of(session: Session, asked: int | None) -> WindowJudgement:
+    """The window to replay with, where it comes from, and what the recording says of it."""
+    return judge_session(session, Sourced(asked, Source.USER, "given by --window") if asked is not None else None)
 
 
 def provider(session: Session) -> tuple[Ledger, Usage]:

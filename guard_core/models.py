@@ -1,24 +1,24 @@
 """Models by name: their context window and what a call costs, from the table bundled with genai-prices.
 
 The table is loaded when first asked and never updated over the network. A name that it does not hold is unknown:
-nothing is guessed.
+nothing is guessed. Where the row that a name means has no window, another provider's row of the same model is asked.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from guard_core import defaults
+from guard_core.model_table import rows_of
 from guard_core.sessions import Session, Source, Sourced
 
-if TYPE_CHECKING:
-    from genai_prices.types import ModelInfo, Provider
-
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
+LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
+SAME_WINDOW = 1.1  # ours: values up to this factor apart are one window, rounded differently
+UNKNOWN = "neither the file nor the model table has it"
 MICRO = 1_000_000  # costs are whole millionths of a US dollar
-LONGEST_NAME = 200  # characters; names in recordings are hostile text
 # A few prices of the table depend on the date. Where a call has none, the latest price is taken, never today's.
 _LATEST = datetime(2100, 1, 1, 12, tzinfo=UTC)
 
@@ -33,23 +33,63 @@ class CallTokens(NamedTuple):
 
 
 def context_window(model: str) -> Sourced | None:
-    """The context window of a model in tokens, or None where the model or its window is not in the table."""
-    if model.endswith(LONG_CONTEXT_SUFFIX) and _find(model[: -len(LONG_CONTEXT_SUFFIX)]):
+    """The context window of a model in tokens, or None where the table does not have it under any provider.
+
+    Where only others than the model's maker say it, and say different things, the smallest is an assumption.
+    """
+    if model.endswith(LONG_CONTEXT_SUFFIX) and rows_of(model[: -len(LONG_CONTEXT_SUFFIX)]).own:
         return Sourced(LONG_CONTEXT, Source.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
-    found = _find(model)
-    if found is None or not found[1].context_window:
+    rows = rows_of(model)
+    known = sorted((row for row in rows.others if row.window), key=lambda row: row.window)
+    row = next((row for row in (rows.host, rows.maker, *known) if row and row.window), None)
+    if row is None:
         return None
-    return Sourced(int(found[1].context_window), Source.MODEL_TABLE, _note(*found))
+    note = row.note if row is rows.own or rows.own is None else f"{row.note}; {rows.own.provider.name}'s row has none"
+    differing = [other for other in known if not _same(row.window, other.window)]
+    if differing:
+        note = f"{note}; {differing[-1].provider.name} says {differing[-1].window:,}"
+    is_guess = bool(differing) and row in known
+    return Sourced(row.window, Source.ASSUMED if is_guess else Source.MODEL_TABLE, note)
+
+
+def documented_windows(model: str, at_least: int) -> list[int]:
+    """The windows that the table has for a model's variants, in tokens, from `at_least` on, smallest first.
+
+    Values that differ by rounding (1,000,000 and 1,048,576) are one.
+    """
+    rows = rows_of(model)
+    values = {row.window for row in (rows.host, rows.maker, *rows.others) if row}
+    if rows.own and LONG_CONTEXT_FAMILY in rows.own.info.id:
+        values.add(LONG_CONTEXT)
+    distinct: list[int] = []
+    for value in sorted(value for value in values if value >= at_least):
+        if not distinct or not _same(value, distinct[-1]):
+            distinct.append(value)
+    return distinct
+
+
+def _same(one: int, other: int) -> bool:
+    """Are two windows one, rounded differently."""
+    return max(one, other) <= SAME_WINDOW * min(one, other)
+
+
+def main_model(session: Session) -> str:
+    """The model that answered most calls of a session; where calls do not name theirs, the session's."""
+    counts = Counter(call.model for call in session.calls if call.model)
+    most = max(counts.values(), default=0)
+    if counts[session.model] == most:
+        return session.model
+    return next(name for name, count in counts.items() if count == most)
 
 
 def window_of(session: Session) -> Sourced:
     """The context window of a session in tokens: from its file, else by the name of its model, else assumed."""
     if session.window is not None and session.window.value > 0:
         return session.window
-    for name in dict.fromkeys([session.model, *(call.model for call in session.calls[-1:])]):
+    for name in dict.fromkeys([main_model(session), session.model]):
         if name and (found := context_window(name)):
             return found
-    return Sourced(defaults.WINDOW, Source.ASSUMED, "neither the file nor the model table tells it")
+    return Sourced(defaults.WINDOW, Source.ASSUMED, UNKNOWN)
 
 
 def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) -> Sourced | None:
@@ -59,10 +99,9 @@ def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) ->
     """
     from genai_prices import Usage
 
-    found = _find(model)
-    if found is None or min(tokens) < 0:
+    row = rows_of(model).own
+    if row is None or min(tokens) < 0:
         return None
-    provider, info = found
     usage = Usage(
         input_tokens=max(tokens.prompt, tokens.cached + tokens.cache_write),
         cache_read_tokens=tokens.cached,
@@ -71,28 +110,7 @@ def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) ->
     )
     try:
         when = _LATEST if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
-        price = info.calc_price(usage, provider, genai_request_timestamp=when)
+        price = row.info.calc_price(usage, row.provider, genai_request_timestamp=when)
     except (LookupError, ValueError, OverflowError, OSError):
         return None
-    return Sourced(round(price.total_price * MICRO), Source.MODEL_TABLE, _note(provider, info))
-
-
-def _note(provider: Provider, info: ModelInfo) -> str:
-    from genai_prices import __version__
-
-    return f"{info.id} of {provider.name} in genai-prices {__version__}"
-
-
-@lru_cache(maxsize=1_024)
-def _find(model: str) -> tuple[Provider, ModelInfo] | None:
-    """The model of this name; a name with a router's prefix is tried without it."""
-    if not model or len(model) > LONGEST_NAME:
-        return None
-    from genai_prices.data_snapshot import get_snapshot
-
-    for name in dict.fromkeys((model, model.rsplit("/", 1)[-1])):
-        try:
-            return get_snapshot().find_provider_model(name, None, None, None)
-        except LookupError:
-            continue
-    return None
+    return Sourced(round(price.total_price * MICRO), Source.MODEL_TABLE, row.note)

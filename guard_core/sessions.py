@@ -20,6 +20,7 @@ class Source(StrEnum):
     RECOMPUTED = "recomputed"  # computed here from the recorded text
     MODELLED = "modelled"  # what the provider would have reported for a request that was never sent
     MODEL_TABLE = "model table"  # looked up by model name in genai-prices
+    PROMPTS = "recorded prompts"  # the one documented variant of a model that holds the prompts that were answered
     USER = "user"  # typed in by the user
     ASSUMED = "assumed"  # a default, because nothing better is known
 

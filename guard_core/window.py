@@ -1,4 +1,4 @@
-"""The context window: how large its buffer is, where the threshold lies, how long a summary may be.
+"""The context window: as typed, how large its buffer is, where the threshold lies, how long a summary may be.
 
 Source of the rules: specification of ContextGuard, section 4.
 """
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from guard_core import defaults
 from guard_core.errors import SettingError
+
+MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens; ours: a window outside is a slip of the keyboard
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,19 @@ def limits(
     if rule.buffer != "auto":
         threshold = max(0, threshold)  # a buffer set by hand may be larger than the window: then everything compacts
     return Limits(window, buffer, threshold, output, int(output * words_per_token))
+
+
+def parse_window(text: str) -> int:
+    """A window as typed ("200000", "128,000", "200k", "1M") in tokens. Raises SettingError."""
+    plain = "".join(text.split()).replace("_", "").replace(",", "").lower()
+    unit = {"k": 1_000, "m": 1_000_000}.get(plain[-1:], 1)
+    digits = plain[:-1] if unit > 1 else plain
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 13):
+        raise SettingError(f"a window is a number of tokens such as 200000, 200k or 1M, not {text.strip()[:40]!r}")
+    tokens = int(digits) * unit
+    if not MIN_WINDOW <= tokens <= MAX_WINDOW:
+        raise SettingError(f"a window has {MIN_WINDOW:,} to {MAX_WINDOW:,} tokens, not {tokens:,}")
+    return tokens
 
 
 def parse_buffer(text: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from guard_core.errors import GuardError
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
+from guard_core.window_evidence import judge_session
 
 HELP = "count calls, messages, tokens and compactions of a recording"
 _SHOWN = 10  # problems and sessions listed as text; --json has all that are kept
@@ -70,7 +71,7 @@ def _session(session: Session) -> dict[str, Any]:
             {"at": item.at, "kind": item.kind, "evidence": item.evidence, "tokens_before": item.tokens_before}
             for item in session.compactions
         ],
-        "window": None if session.window is None else msgspec.structs.asdict(session.window),
+        "window": msgspec.structs.asdict(judge_session(session)),
         "system_recorded": session.system is not None,
         "tools_recorded": session.tools is not None,
         "notes": list(session.notes),
@@ -83,6 +84,8 @@ def _text(recording: Recording) -> str:
         name = session.title or session.source_id or "session"
         calls = f"{len(session.events)} events, {len(session.calls)} calls, {len(session.compactions)} compactions"
         lines.append(f"session {plain(name)[:60]} ({plain(session.agent)[:40]}): {calls}")
+        window = judge_session(session)
+        lines.append(f"  window {window.value:,} tokens ({plain(window.words)})")
     if len(recording.sessions) > _SHOWN:
         lines.append(f"and {len(recording.sessions) - _SHOWN} more sessions")
     notes = recording.notes

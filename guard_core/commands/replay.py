@@ -8,9 +8,9 @@ from typing import Any
 
 from guard_core import cli
 from guard_core.replay import replay
-from guard_core.sessions import Sourced
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import CORRECTION_SOURCES, HELD_REASONS, PROMPT_SOURCES, Trace
+from guard_core.window_evidence import WindowJudgement
 
 HELP = "run a session again under a policy"
 
@@ -53,14 +53,14 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def report(trace: Trace, window: Sourced) -> dict[str, Any]:
+def report(trace: Trace, window: WindowJudgement) -> dict[str, Any]:
     """A trace as plain values: settings, one object per step, one per compaction."""
     return {
         "policy": trace.policy,
         "profile": trace.settings.get("profile"),
         "settings": trace.settings,
         "window": trace.window,
-        "window_source": {"source": window.source, "note": window.note},
+        "window_source": {"source": window.source, "status": window.status, "note": window.note},
         "engine_version": trace.engine_version,
         "digest": trace.digest(),
         "notes": trace.notes,
@@ -105,14 +105,14 @@ _SHOWN = {
 _MOST = 60  # steps printed; --json has all
 
 
-def _text(trace: Trace, window: Sourced) -> str:
+def _text(trace: Trace, window: WindowJudgement) -> str:
     rows = steps(trace)
     interesting = [row for row in rows if row["fired"] or row["overflow"] or row["held"]]
     shown = rows if len(rows) <= _MOST else interesting[:_MOST]
     profile = trace.settings.get("profile") or "none"
     lines = [
         f"policy {trace.policy}, profile {profile}, summaries {trace.settings['summary']}",
-        f"window {trace.window:,} tokens ({window.source}: {window.note or 'no note'})",
+        f"window {trace.window:,} tokens ({window.words})",
         *trace.notes,
         "",
         cli.table(tuple(_SHOWN.values()), [[row[name] for name in _SHOWN] for row in shown]),

@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 from guard_core.errors import GuardError, SettingError
 from guard_core.policies import POLICIES
 from guard_core.policies.contextguard.settings import PROFILES
-from guard_core.window import parse_buffer
+from guard_core.window import parse_buffer, parse_window
 
-MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens; a window outside is a slip of the keyboard
 MAX_FACTOR = 100.0
 SUMMARIES = {
     "": "as recorded",
@@ -100,15 +99,7 @@ def _one_of(name: str, known: Callable[[], Any]) -> Callable[[str], str]:
 
 
 def _window(text: str) -> str:
-    plain = text.replace(",", "").replace("_", "").replace(" ", "")
-    scale = {"k": 1000, "m": 1_000_000}.get(plain[-1:].lower(), 1)
-    digits = plain[:-1] if scale > 1 else plain
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 12):
-        raise SettingError(f"window: a number of tokens such as 200000 or 200k, not {text!r}")
-    value = int(digits) * scale
-    if not MIN_WINDOW <= value <= MAX_WINDOW:
-        raise SettingError(f"window: {MIN_WINDOW:,} to {MAX_WINDOW:,} tokens are allowed, not {value:,}")
-    return str(value)
+    return str(parse_window(text))
 
 
 def _factor(name: str) -> Callable[[str], str]:

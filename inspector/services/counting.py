@@ -18,12 +18,12 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
 from guard_core.events import Event
 from guard_core.ledger import Ledger
-from guard_core.models import window_of
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.source import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
+from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
@@ -181,7 +181,7 @@ class _Intake:
         session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
         ledger = Ledger.counted(session, self._tally.counter)
         attribution = attribute(ledger) if ledger.event_count else None
-        window = window_of(session)
+        window = judge_session(session).sourced
         counts = session_counts(session, ledger, window.value, attribution, self._tally.tools.counts)
         self.counted.append(Counted(session, ledger, attribution, window, counts))
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 from guard_core.errors import GuardError, LimitExceeded
 from guard_core.recordings import native
 from guard_core.simulator.samples import SAMPLES
+from guard_core.window import parse_window
 from inspector.models import Import
 from inspector.services.companions import add, arranged
 from inspector.services.importing import submit
@@ -22,7 +23,6 @@ from inspector.services.uploads import receive, safe_name, take
 from inspector.views.errors import plain
 from inspector.views.imports import session_of
 
-MAX_WINDOW = 100_000_000  # tokens
 SMALL = 8 * 2**20  # bytes; such a file is read before the answer is due, so the answer can be the session itself
 PATIENCE = 3.0  # seconds that the answer waits for a small file; after that the progress page takes over
 LOOK_EVERY = 0.015
@@ -152,12 +152,7 @@ def _answer(job: Import) -> dict[str, Any]:
 
 
 def _window(text: str) -> int | None:
-    text = text.strip().replace(",", "").replace("_", "")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:12]) <= MAX_WINDOW):
-        raise GuardError(f"the context window must be a whole number of tokens from 1 to {MAX_WINDOW:,}")
-    return int(text)
+    return parse_window(text) if text.strip() else None
 
 
 def _refused(request: HttpRequest, error: GuardError) -> HttpResponse:

@@ -3,7 +3,7 @@
 import pytest
 
 from guard_core.errors import SettingError
-from guard_core.window import BufferRule, limits, parse_buffer
+from guard_core.window import BufferRule, limits, parse_buffer, parse_window
 
 TABLE = [
     (4_000, 800, 3_200, 400, 300),
@@ -41,3 +41,21 @@ def test_a_wrong_buffer_is_refused_in_a_sentence(text):
 def test_the_rule_is_told_in_words():
     assert BufferRule().words(200_000) == "fixed for windows >= 200,000"
     assert BufferRule().words(8_000).startswith("20% of the window")
+
+
+@pytest.mark.parametrize("text", ["200000", "200,000", "200_000", " 200 000 ", "200k", "200 K", "0200000"])
+def test_a_window_is_typed_in_several_ways(text):
+    assert parse_window(text) == 200_000
+    assert parse_window("1M") == 1_000_000
+
+
+@pytest.mark.parametrize("text", ["", "k", "-5", "1.5M", "many", "٣٠٠", "9" * 99, "200k k"])
+def test_a_window_that_is_no_number_of_tokens_is_refused(text):
+    with pytest.raises(SettingError, match="a window is a number of tokens such as 200000, 200k or 1M"):
+        parse_window(text)
+
+
+@pytest.mark.parametrize("text", ["0", "255", "100000001", "200M"])
+def test_a_window_out_of_all_proportion_is_refused_with_what_is_allowed(text):
+    with pytest.raises(SettingError, match="has 256 to 100,000,000 tokens"):
+        parse_window(text)

@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from guard_core.cli import window_size
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
 from guard_core.recordings.opencode_storage import Storage, is_storage
@@ -54,12 +55,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--lenient", action="store_true", help="leave damaged lines out instead of refusing the file"
         )
-        parser.add_argument("--window", type=int, help="context window in tokens, where it is known better")
+        parser.add_argument("--window", type=window_size, help="context window in tokens, where it is known better")
         parser.add_argument("--no-index", action="store_true", help="leave the text index to the worker")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["window"] is not None and options["window"] < 1:
-            raise CommandError("--window is a number of tokens, 1 or more.", returncode=2)
         call_command("migrate", interactive=False, verbosity=0)  # as the server does, which may never have run here
         told: Counter[str] = Counter()
         for given in files(options["paths"]):

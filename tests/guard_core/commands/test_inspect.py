@@ -34,6 +34,17 @@ def test_it_prints_the_facts_as_text(tmp_path, capsys):
     assert "messages: 2\n" in out
 
 
+def test_it_says_what_the_window_rests_on(tmp_path, capsys):
+    larger = LINES.replace(b'"input_tokens":7', b'"input_tokens":150000')
+    _, out, _ = inspect(tmp_path, capsys, larger, "--json")
+    _, text, _ = inspect(tmp_path, capsys, larger)
+
+    window = json.loads(out)["sessions"][0]["window"]
+    assert (window["value"], window["source"], window["status"]) == (128_000, "assumed", "contradicted")
+    assert window["at_least"] == 150_093
+    assert "window 128,000 tokens (assumed, contradicted: a prompt of 150,093 tokens was answered" in text
+
+
 def test_it_answers_what_is_no_recording_with_one_sentence(tmp_path, capsys):
     code, out, error = inspect(tmp_path, capsys, b"Dear diary,\n")
 

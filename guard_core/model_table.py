@@ -1,0 +1,133 @@
+"""The rows of the price table that a model's name means, whoever serves it and however its name is written.
+
+Recordings write one model in many ways: behind the names of routers ("litellm_proxy/anthropic/…", "models/…"), with a
+date ("@20250514"), as a cloud names it ("us.anthropic.…-v1:0"), with a router's variant (":free").
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, Provider
+
+LONGEST_NAME = 200  # characters; names in recordings are hostile text
+MOST_PREFIXES = 4  # names of routers in front of a model's own
+_CLOUD_PREFIX = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # "us.anthropic.", "meta."; never "gpt-4."
+
+
+class Row(NamedTuple):
+    """One model as one provider serves it."""
+
+    provider: Provider
+    info: ModelInfo
+
+    @property
+    def window(self) -> int:
+        """Tokens; 0 where the table does not say."""
+        return int(self.info.context_window or 0)
+
+    @property
+    def note(self) -> str:
+        """Whose row it is, in words."""
+        from genai_prices import __version__
+
+        return f"{self.info.id} of {self.provider.name} in genai-prices {__version__}"
+
+
+class Rows(NamedTuple):
+    """What the table has of a model: the row of the host that its name begins with, its maker's, and all others."""
+
+    host: Row | None = None
+    maker: Row | None = None
+    others: tuple[Row, ...] = ()
+
+    @property
+    def own(self) -> Row | None:
+        """The row that is meant by the name itself."""
+        return self.host or self.maker
+
+
+@lru_cache(maxsize=1_024)
+def rows_of(model: str) -> Rows:
+    """The rows of a model's name; none where the table does not have it."""
+    name = model.strip().lower()
+    if not name or len(name) > LONGEST_NAME:
+        return Rows()
+    parts = name.split("/", MOST_PREFIXES)
+    tails = ["/".join(parts[first:]) for first in range(len(parts))]
+    whole = _named(name)
+    host = None if whole else _host(parts, tails)
+    maker = whole or _maker(tails[1:], tails[-1])
+    names = [*_spellings(tails[-1]), *(_last(row.info.id) for row in (maker, host) if row)]
+    others = next((found for name in names if (found := _by_name().get(name))), ())
+    return Rows(host, maker, tuple(row for row in others if row not in (host, maker)))
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A name without its router's prefixes, in the ways in which the table may write it."""
+    plain = _CLOUD_PREFIX.sub("", name.replace("@", "-"))
+    yield from dict.fromkeys((name, plain, plain.partition(":")[0]))
+
+
+def _host(parts: list[str], tails: list[str]) -> Row | None:
+    """The row of the first provider that is named in front of the model and has it."""
+    from genai_prices.data_snapshot import find_provider_by_id
+
+    for prefix, rest in zip(parts, tails[1:], strict=False):
+        provider = find_provider_by_id(_providers(), prefix) if prefix else None
+        info = _first(provider.find_model(name) for name in (rest, *_spellings(rest))) if provider else None
+        if provider and info:
+            return Row(provider, info)
+    return None
+
+
+def _maker(tails: list[str], name: str) -> Row | None:
+    """The row of the provider whose models are called so, without the names in front of it."""
+    return next((row for each in dict.fromkeys((*tails, *_spellings(name))) if (row := _named(each))), None)
+
+
+def _named(name: str) -> Row | None:
+    """The row of the provider whose models are called exactly so."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return Row(*get_snapshot().find_provider_model(name, None, None, None))
+    except LookupError:
+        return None
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, tuple[Row, ...]]:
+    """All rows by the model's name without a provider in front of it, as the table writes it or says it is written."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for provider in _providers():
+        for info in provider.models:
+            for name in dict.fromkeys(map(_last, (info.id, *_equals(info.match)))):
+                found[name].append(Row(provider, info))
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+def _equals(clause: Any) -> Iterator[str]:
+    """The names that a rule of the table allows literally."""
+    for each in getattr(clause, "or_", [clause]):
+        if isinstance(name := getattr(each, "equals", None), str):
+            yield name
+
+
+def _providers() -> list[Provider]:
+    from genai_prices.data_snapshot import get_snapshot
+
+    return get_snapshot().providers
+
+
+def _first(values: Iterable[ModelInfo | None]) -> ModelInfo | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _last(name: str) -> str:
+    return name.lower().rsplit("/", 1)[-1]

@@ -1,0 +1,147 @@
+"""What a recording proves about its context window: answered prompts and automatic compactions against a stated value.
+
+A prompt that was answered fitted the window. An agent whose rule derives its threshold from the window, and that
+compacts at less than half of it each time, has another window or a threshold set by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from guard_core import models
+from guard_core.sessions import RecordedCompaction, Session, Source, Sourced
+
+DOUBTED_BELOW = 0.5  # ours: no agent's default rule compacts below half of its window
+# Agents whose own rule derives the threshold from the window. Frameworks (ADK, Inspect, LangChain, …) are given
+# thresholds in tokens: what they compact at says nothing of the window.
+THRESHOLD_FROM_WINDOW = frozenset(
+    {"claude-code", "cline", "codex", "copilot-cli", "crush", "gemini-cli", "hermes", "opencode", "pi"}
+)
+CODEX_USABLE = 0.95  # Codex records this share of the model's window as the window
+NOT_AUTOMATIC = frozenset({"manual", "resume"})
+
+
+class Status(StrEnum):
+    """How far a window can be relied on."""
+
+    KNOWN = "known"  # from the file or the user, and nothing contradicts it
+    TABLE = "table"  # by the model's name, and nothing contradicts it
+    ASSUMED = "assumed"  # nothing says it
+    DOUBTED = "doubted"  # by the model's name, but the agent compacts far below it
+    CONTRADICTED = "contradicted"  # a larger prompt was answered
+
+
+class WindowJudgement(msgspec.Struct, frozen=True):
+    """A window in tokens, where it comes from, and what the recording says of it.
+
+    `at_least` is the largest answered prompt in tokens, 0 where none was counted; `note` is for people.
+    """
+
+    value: int
+    source: Source
+    status: Status
+    at_least: int
+    note: str
+
+    @property
+    def sourced(self) -> Sourced:
+        return Sourced(self.value, self.source, self.note)
+
+    @property
+    def words(self) -> str:
+        """Where it comes from and how far it can be relied on, for a terminal."""
+        parts = dict.fromkeys([str(self.source), *([] if self.is_reliable else [str(self.status)])])
+        return f"{', '.join(parts)}: {self.note or 'no note'}"
+
+    @property
+    def is_reliable(self) -> bool:
+        """Does nothing speak against it, so that nobody needs to be asked."""
+        return self.status in (Status.KNOWN, Status.TABLE)
+
+
+def judge(
+    window: Sourced, prompts: Iterable[int], triggers: Iterable[int], *, agent: str = "", model: str = ""
+) -> WindowJudgement:
+    """A window against the evidence.
+
+    `prompts`: the provider's counts of answered requests, in tokens; those not above 0 are left out. `triggers`: the
+    counts at which the agent compacted by itself. `agent`: the recording's format. `model`: the name that a window of
+    the table was looked up by; where its prompts are larger and exactly one documented variant holds them, that is it.
+    """
+    at_least = max((int(count) for count in prompts if count > 0), default=0)
+    if at_least > _room(window, agent):
+        variants = models.documented_windows(model, at_least) if _is_looked_up(window) else []
+        if len(variants) != 1:
+            return WindowJudgement(
+                window.value, window.source, Status.CONTRADICTED, at_least, _contradiction(window, at_least)
+            )
+        note = f"prompts up to {at_least:,} tokens were answered, above {window.value:,} ({window.note})"
+        window = Sourced(variants[0], Source.PROMPTS, note)
+    fired = sorted(int(count) for count in triggers if count > 0)
+    if agent in THRESHOLD_FROM_WINDOW and _is_looked_up(window) and fired and fired[-1] < DOUBTED_BELOW * window.value:
+        return WindowJudgement(window.value, window.source, Status.DOUBTED, at_least, _doubt(window, fired))
+    statuses = {Source.MODEL_TABLE: Status.TABLE, Source.PROMPTS: Status.TABLE, Source.ASSUMED: Status.ASSUMED}
+    status = statuses.get(window.source, Status.KNOWN)
+    return WindowJudgement(window.value, window.source, status, at_least, window.note)
+
+
+def judge_session(session: Session, window: Sourced | None = None) -> WindowJudgement:
+    """The window of a session, or another one, against what the session recorded.
+
+    A simulated session has no provider whose answers would prove anything.
+    """
+    stated = window or models.window_of(session)
+    if session.usage_ratio is not None:
+        return WindowJudgement(stated.value, stated.source, Status.KNOWN, 0, stated.note)
+    prompts = [call.prompt_tokens or 0 for call in session.calls]
+    model = models.main_model(session)
+    return judge(stated, prompts, automatic_triggers(session), agent=session.format, model=model)
+
+
+def automatic_triggers(session: Session) -> list[int]:
+    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it."""
+    counts = []
+    for compaction in session.compactions:
+        if _is_automatic(compaction):
+            before = [call.prompt_tokens for call in session.calls if call.at <= compaction.at and call.prompt_tokens]
+            counts.append(compaction.tokens_before or (before[-1] if before else 0))
+    return [count for count in counts if count > 0]
+
+
+def _is_automatic(compaction: RecordedCompaction) -> bool:
+    """Where the trigger is not recorded it is taken as automatic; an edit or a resume compacts nothing."""
+    return compaction.trigger not in NOT_AUTOMATIC and (compaction.kind != "edit" or bool(compaction.tokens_before))
+
+
+def _room(window: Sourced, agent: str) -> float:
+    """The largest prompt in tokens that the window allows."""
+    if agent == "codex" and window.source is Source.RECORDER:
+        return window.value / CODEX_USABLE
+    return window.value
+
+
+def _is_looked_up(window: Sourced) -> bool:
+    return window.source in (Source.MODEL_TABLE, Source.PROMPTS)
+
+
+def _contradiction(window: Sourced, at_least: int) -> str:
+    words = {
+        Source.MODEL_TABLE: "the model table's",
+        Source.ASSUMED: "the assumed",
+        Source.USER: "the window set here,",
+    }
+    return (
+        f"a prompt of {at_least:,} tokens was answered, above {words.get(window.source, 'the stated')} {window.value:,}"
+    )
+
+
+def _doubt(window: Sourced, fired: list[int]) -> str:
+    low, high = f"{fired[0]:,}", f"{fired[-1]:,}"
+    if len(fired) == 1:
+        when = f"the automatic compaction fired at {high} tokens"
+    else:
+        when = f"all {len(fired):,} automatic compactions fired at {low} to {high} tokens"
+    return f"{when}, below half of {window.value:,}: the agent had a smaller window, or a threshold set by hand"
