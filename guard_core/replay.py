@@ -5,7 +5,7 @@ Views are priced and not built, and between two compactions a policy looks ahead
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -84,19 +84,22 @@ def replay(
     session: Session | None = None,
     request: str | None = None,
     todos: tuple[Todo, ...] = (),
+    each: Callable[[int], object] = lambda done: None,
 ) -> Trace:
     """Run a session's log under a policy.
 
     `window` in tokens. `usage` says what the provider counts (default: the simulated ratio, else the heuristic times
     the default
     factor, assumed and never reported). `summarizer` defaults to the recorded sizes. `session` gives texts to the
-    summariser and to what it writes. `request` replaces the words of every turn ("" for none).
+    summariser and to what it writes. `request` replaces the words of every turn ("" for none). `each` is called with
+    the number of steps replayed so far, often; what it raises ends the replay.
     """
     job = make_job(ledger, policy, window, usage, summarizer, session, request, todos)
     columns = empty_columns(ledger)
     compactions: list[CompactionRecord] = []
     state: State = policy.start()
     for step, part, after in iter_steps(job):
+        each(step)
         state = after
         if isinstance(part, Quiet):
             _write_quiet(columns, step, part)

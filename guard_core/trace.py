@@ -66,7 +66,7 @@ class Term(msgspec.Struct, frozen=True, omit_defaults=True):
     expression: str = ""  # "clamp(140,000 / 70,000, 1, 5)"
 
 
-class Pass(msgspec.Struct, frozen=True, omit_defaults=True):
+class Pass(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One pass of a compaction: what went in, what the summariser got, what came out (tokens: heuristic)."""
 
     contents_in: int
@@ -83,7 +83,7 @@ class Pass(msgspec.Struct, frozen=True, omit_defaults=True):
     summariser_view: View = ()
 
 
-class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One replayed compaction: the evidence of what was done."""
 
     step: int

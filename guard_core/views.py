@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from guard_core.sessions import Session
 
 
-class Span(msgspec.Struct, frozen=True, tag="span"):
+# `gc=False`: values hold no cycles, and a replay that compacts at every step makes hundreds of thousands of them.
+
+
+class Span(msgspec.Struct, frozen=True, gc=False, tag="span"):
     """Log events `start` to `stop` (exclusive), kept as they are."""
 
     start: int
     stop: int
 
 
-class Inserted(msgspec.Struct, frozen=True, tag="inserted"):
+class Inserted(msgspec.Struct, frozen=True, gc=False, tag="inserted"):
     """Message `index` of the recorded compaction that this view belongs to."""
 
     index: int
@@ -34,7 +37,7 @@ class Rewritten(msgspec.Struct, frozen=True, tag="rewritten"):
     reason: str
 
 
-class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, tag="synthetic"):
+class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="synthetic"):
     """A message that no event holds: summary, continuation, note. One text part.
 
     `bytes` is its UTF-8 length; `text` is None where only the size is modelled.
@@ -51,7 +54,10 @@ View = tuple[Segment, ...]
 
 def content_count(view: View) -> int:
     """How many messages the view has."""
-    return sum(segment.stop - segment.start if isinstance(segment, Span) else 1 for segment in view)
+    count = 0
+    for segment in view:
+        count += segment.stop - segment.start if isinstance(segment, Span) else 1
+    return count
 
 
 def kept_events(view: View) -> Iterator[range]:

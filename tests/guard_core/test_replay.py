@@ -169,3 +169,28 @@ def test_the_shadow_of_the_timing_gap_fires_where_the_stale_count_would_not():
     fired = trace.columns["fired"].nonzero()[0]
     assert len(fired) >= 1
     assert (trace.columns["real_loaded"][fired] < trace.columns["threshold"][fired]).any()
+
+
+def test_whoever_waits_hears_how_far_a_replay_is_and_can_break_it_off(tool_heavy):
+    ledger, heard = Ledger.of(tool_heavy), []
+    replay(ledger, POLICY, window=2_000, each=heard.append)
+    assert heard == sorted(heard)
+    assert heard[0] == 0
+    assert 0 < heard[-1] < ledger.step_count
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(done: int) -> None:
+        if done >= 10:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        replay(ledger, POLICY, window=2_000, each=stop)
+
+
+def test_listening_to_a_replay_does_not_change_it(tool_heavy):
+    ledger = Ledger.of(tool_heavy)
+    assert (
+        replay(ledger, POLICY, window=2_000, each=[].append).digest() == replay(ledger, POLICY, window=2_000).digest()
+    )

@@ -48,17 +48,16 @@ class Costs:
         return sum(map(self.segment, view))
 
     def segment(self, segment: Segment) -> int:
-        """One segment of a view."""
-        match segment:
-            case Span(start, stop):
-                return int(self.prefix[stop] - self.prefix[start])
-            case Synthetic(bytes=size):
-                return size // 4
-            case Rewritten(message=message):
-                columns = event_columns(message)
-                return sum(columns[name] for name in self.names)
-            case _:
-                raise TypeError("a recorded compaction's messages are not part of a replayed view")
+        """One segment of a view. Class tests and `item`: matching by shape and numpy's own index cost three times as
+        much, and a replay that compacts at every step asks twenty times a step."""
+        if isinstance(segment, Span):
+            return self.prefix.item(segment.stop) - self.prefix.item(segment.start)
+        if isinstance(segment, Synthetic):
+            return segment.bytes // 4
+        if isinstance(segment, Rewritten):
+            columns = event_columns(segment.message)
+            return sum(columns[name] for name in self.names)
+        raise TypeError("a recorded compaction's messages are not part of a replayed view")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,14 @@ class Settings:
         return BufferRule(**{name: getattr(self, name) for name in names})
 
     def limits(self, window: int) -> Limits:
-        """Buffer, threshold and summary limits of a window."""
-        return limits(window, self.rule, self.output_share, self.words_per_token)
+        """Buffer, threshold and summary limits of a window; the same at every step of a replay, so made once."""
+        if window not in self._limits:
+            self._limits[window] = limits(window, self.rule, self.output_share, self.words_per_token)
+        return self._limits[window]
+
+    @cached_property
+    def _limits(self) -> dict[int, Limits]:
+        return {}
 
 
 LARGEST_NUMBER, LARGEST_FACTOR = 10**12, 10**6  # products with any heuristic stay exact in a double and in 64 bits

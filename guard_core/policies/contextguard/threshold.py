@@ -114,23 +114,25 @@ class Threshold(Guard):
         limits = self.settings.limits(check.window)
         tail: View = (Span(kept, check.at),) if kept < check.at else ()
         passes: list[Pass] = []
-        contents = self._old(view, kept)
+        contents, tokens, count = self._old(view, kept), costs.request(view), content_count(view)
+        continuation, after = self.continues(check), 2 + content_count(tail)
+        fixed = costs.request((continuation, *tail))
         for _ in range(self.settings.max_passes):
             given, given_tokens, dropped = truncate(contents, costs, int(check.window * self.settings.summariser_share))
             request = self.asked(check, memory, given, given_tokens)
             summary, how = self.summarise(check, request, on_error=True)
             memory = self._remember(check, memory, summary.bytes, summary.text, found.tokens, kept)
             wrapped = summary_message(summary, self.settings.marker_dash)
-            before, contents = contents, (wrapped, self.continues(check))
-            tokens = costs.request((*contents, *tail))
+            contents = (wrapped, continuation)
+            tokens_in, tokens = tokens, fixed + costs.segment(wrapped)
             passes.append(
                 Pass(
-                    contents_in=content_count(before) + content_count(tail),
-                    tokens_in=costs.request((*before, *tail)),
+                    contents_in=count,
+                    tokens_in=tokens_in,
                     summariser_contents=content_count(given),
                     summariser_tokens=given_tokens,
                     summary_bytes=summary.bytes,
-                    contents_after=content_count((*contents, *tail)),
+                    contents_after=after,
                     tokens_after=tokens,
                     failed=how == "failed",
                     fallback=bool(how),
@@ -139,6 +141,7 @@ class Threshold(Guard):
                     summariser_view=given,
                 )
             )
+            count = after
             if self._measure(tokens, found) < limits.threshold:
                 break
         memory = msgspec.structs.replace(memory, last_heuristic=tokens)
