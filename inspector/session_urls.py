@@ -13,7 +13,8 @@ urlpatterns = [
     path("steps", steps.session_steps, name="session_steps"),
     path("steps/list", steps.step_list, name="step_list"),
     path("messages", steps.step_messages, name="step_messages"),
-    path("events/<int:seq>/part/<int:index>", steps.event_part, name="event_part"),
+    path("messages/<int:message>/part/<int:index>", steps.message_part, name="message_part"),
     path("system/<int:index>", steps.system_part, name="system_part"),
-    re_path(r"^c/(?P<key>[rp][0-9]{1,6})/$", compactions.compaction, name="compaction"),
+    path("c/<int:number>/", compactions.compaction, name="compaction"),
+    re_path(r"^c/(?P<letter>[rp])(?P<index>[0-9]{1,6})/$", compactions.old_address),
 ]

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from inspector.figures import theme
 from inspector.figures.decimate import MAX_MARKS, MAX_POINTS, crossings, kept_steps, thinned
 from inspector.figures.timeline import Floats, Ints, Timeline, Track
+from inspector.presenters.numbers import step_number
 
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
 TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 128
@@ -22,7 +23,10 @@ WINDOW_SHARE = 0.25  # a window that the session fills less than this is named a
 
 
 def context_timeline(data: Timeline, start: int = 0, stop: int | None = None, limit: int = MAX_POINTS) -> go.Figure:
-    """The figure for the steps from `start` to `stop` (exclusive), with at most `limit` points a series."""
+    """The figure for the steps from `start` to `stop` (exclusive), with at most `limit` points a series.
+
+    Its x axis counts steps from 1, as people do; everything else here counts from 0.
+    """
     stop = len(data) if stop is None else min(stop, len(data))
     start = max(0, min(start, stop))
     steps = drawn_steps(data, start, stop, limit)
@@ -89,7 +93,7 @@ def _series(name: str, steps: Ints, values: Floats, line: dict[str, Any], **more
         "type": "scatter",
         "mode": "lines+markers" if alone else "lines",
         "name": name,
-        "x": steps,
+        "x": step_number(steps),
         "y": values.astype(np.float32),  # exact below 16.7 million, at half the bytes
         "line": line,
         **({} if "hoverinfo" in more else {"hovertemplate": "%{y:,.0f}"}),
@@ -130,7 +134,7 @@ def _marks(name: str, at: Ints, values: Floats, symbol: str, color: str, start: 
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": steps,
+        "x": step_number(steps),
         "y": np.nan_to_num(values[steps]),
         "marker": {
             "symbol": symbol,
@@ -187,7 +191,7 @@ def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
     tracks = len(data.tracks)
     axes = {
         "xaxis": theme.axis(
-            range=[start - 0.5, max(stop - 0.5, start + 0.5)],
+            range=[step_number(start) - 0.5, max(stop, step_number(start)) + 0.5],
             title={"text": "step (model call)", "font": {"size": 11, "color": theme.MUTED}, "standoff": 6},
             anchor=f"y{tracks + 2}",
             hoverformat=",d",
@@ -248,7 +252,7 @@ def _bands(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
     if len(inside) > MAX_BANDS:
         return []
     before = int(np.count_nonzero(data.compactions <= start))
-    edges = [start - 0.5, *(float(step) - 0.5 for step in inside), stop - 0.5]
+    edges = [step_number(step) - 0.5 for step in (start, *map(int, inside), stop)]
     return [
         {
             "type": "rect",

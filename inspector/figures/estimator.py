@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from inspector.figures import theme
+from inspector.presenters.numbers import step_number
 
 HEIGHT = 380
 RATIOS = (1, 2, 3, 4, 5)
@@ -17,7 +18,7 @@ MARGIN_SHARE = 1.25  # the axes go so far beyond the outermost points
 
 
 def real_against_heuristic(steps: Sequence[int], recorded: Sequence[int], heuristic: Sequence[int]) -> go.Figure:
-    """The figure of at most MOST_POINTS calls, on logarithmic axes. Counts are above 0; `customdata` is the step."""
+    """The figure of at most MOST_POINTS calls, log axes. Counts are above 0; `customdata`: the steps, from 1."""
     steps, recorded, heuristic = (list(values[:MOST_POINTS]) for values in (steps, recorded, heuristic))
     low, high = _range(heuristic)
     return go.Figure(
@@ -64,7 +65,7 @@ def _calls(steps: list[int], recorded: list[int], heuristic: list[int]) -> dict[
         "name": "recorded prompt tokens",
         "x": heuristic,
         "y": recorded,
-        "customdata": steps,
+        "customdata": [step_number(step) for step in steps],
         "marker": {"color": theme.RECORDED, "size": 5 if len(steps) > 200 else 7, "opacity": 0.65},
         "hovertemplate": "step %{customdata}<br>recorded %{y:,.0f}<br>estimated %{x:,.0f}<extra></extra>",
     }

@@ -13,6 +13,7 @@ from guard_core import defaults
 from guard_core.simulator.flow import Simulation, Turn
 from guard_core.simulator.scenarios import Scenario, server_tools
 from inspector.playing import POLICIES, Guard, all_profiles, guards
+from inspector.presenters.numbers import turn_index, turn_number
 
 MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens
 MAX_TURNS = 1_000
@@ -105,7 +106,7 @@ class ScenarioForm(forms.Form):
     usage = forms.ChoiceField(
         label="Usage reported", choices=USAGE, required=False, widget=forms.Select(attrs={"class": "select"})
     )
-    usage_turn = SizeField("From turn", MAX_TURNS, 0, "counting from 0", required=False)
+    usage_turn = SizeField("From turn", MAX_TURNS, 1, "the first turn is 1", required=False)
     system = SizeField("System prompt", MAX_MESSAGE, 0, "bytes", required=False)
     tools = SizeField("Tool definitions", MAX_TOOLS, 0, "how many", required=False)
     parameters = SizeField("Parameters each", MAX_PARAMETERS, 0, "about 130 bytes each", required=False)
@@ -153,7 +154,7 @@ class ScenarioForm(forms.Form):
     def _simulation(self, data: Mapping[str, Any]) -> Simulation:
         turns = data["plan"] or _alike(data)
         _check(turns, data["system"])
-        reported = {"yes": 0, "no": None, "from": data["usage_turn"]}[data["usage"] or "yes"]
+        reported = {"yes": 0, "no": None, "from": turn_index(data["usage_turn"])}[data["usage"] or "yes"]
         return Simulation(
             window=data["window"],
             turns=turns,
@@ -316,7 +317,7 @@ def from_scenario(scenario: Scenario) -> dict[str, Any]:
         "window": str(made.window),
         "ratio": f"{made.ratio:g}",
         "usage": {0: "yes", None: "no"}.get(made.reported_from, "from"),
-        "usage_turn": str(made.reported_from or ""),
+        "usage_turn": str(turn_number(made.reported_from)) if made.reported_from else "",
         "system": str(made.system_bytes),
         "tools": str(len(made.tools)),
         "parameters": str(_parameters(made)),

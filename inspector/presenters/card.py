@@ -10,7 +10,7 @@ import numpy as np
 
 from guard_core.sessions import Source, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
-from inspector.presenters.numbers import factor, percent, tokens
+from inspector.presenters.numbers import factor, percent, step_number, tokens
 
 
 def card(
@@ -116,7 +116,7 @@ def term_row(term: Term, step: int) -> dict[str, Any]:
         "unit": unit,
         "expression": term.expression.replace(">=", "≥").replace("<=", "≤").replace(" x ", " × "),
         "source": str(term.source),
-        "as_of": term.as_of if term.as_of != step else None,
+        "as_of": None if term.as_of in (None, step) else step_number(term.as_of),
         "verdict": term.name == "verdict",
     }
 

@@ -14,7 +14,7 @@ from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction
 from guard_core.trace import CompactionRecord
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, kept_events
-from inspector.presenters.numbers import counted, percent, tokens
+from inspector.presenters.numbers import counted, message_number, percent, tokens
 from inspector.presenters.parts import role_of, summary_line
 from inspector.presenters.requests import DROPPED, INSERTED, KEPT, REWRITTEN, SUMMARISED
 
@@ -26,7 +26,8 @@ BEFORE, SENT, AFTER = 1, 2, 4
 class Compaction:
     """One compaction, recorded or replayed, in the same shape. `sent` is None where the recording does not hold it."""
 
-    key: str  # r0, p3
+    side: str  # recorded, replayed
+    index: int  # among the compactions of its side
     step: int
     at: int
     before: View
@@ -45,21 +46,22 @@ class Compaction:
 
     @property
     def recorded(self) -> bool:
-        return self.key.startswith("r")
+        return self.side == "recorded"
 
 
 def recorded_compaction(
-    compactions: Sequence[RecordedCompaction], number: int, step: int, answered: int | None
+    compactions: Sequence[RecordedCompaction], index: int, step: int, answered: int | None
 ) -> Compaction:
     """A compaction as the recording tells it; `answered` is the provider's count of the call after it.
 
     What the summariser was sent is not in any recording format.
     """
-    item = compactions[number]
-    earlier = compactions[number - 1] if number else None
+    item = compactions[index]
+    earlier = compactions[index - 1] if index else None
     before: View = (Span(0, item.at),) if earlier is None else (*earlier.base, Span(earlier.at, item.at))
     return Compaction(
-        key=f"r{number}",
+        side="recorded",
+        index=index,
         step=step,
         at=item.at,
         before=before,
@@ -78,11 +80,12 @@ def recorded_compaction(
     )
 
 
-def replayed_compaction(records: Sequence[CompactionRecord], number: int, at: int) -> Compaction:
+def replayed_compaction(records: Sequence[CompactionRecord], index: int, at: int) -> Compaction:
     """A compaction of a replay: all of it is known, none of it ever happened."""
-    item = records[number]
+    item = records[index]
     return Compaction(
-        key=f"p{number}",
+        side="replayed",
+        index=index,
         step=item.step,
         at=at,
         before=item.before,
@@ -209,7 +212,7 @@ def row(index: int, event: Event | None, state: str, bits: int, ledger: Ledger, 
     size = int(ledger.events["text_tokens"][index] + ledger.events["inline_tokens"][index])
     prompt = int(ledger.events["transcript_bytes"][index]) // 4
     return {
-        "seq": index,
+        "number": message_number(index),
         "role": role_of(event) if event else "",
         "line": summary_line(event, 120) if event else "",
         "state": state,

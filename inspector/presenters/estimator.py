@@ -13,7 +13,7 @@ from guard_core.measurement import METHODS, Errors
 from guard_core.ratios import KINDS, TEXT_KINDS, content
 from guard_core.sessions import Source
 from guard_core.tokens.tokenizer import ENCODINGS
-from inspector.presenters.numbers import counted, percent, signed, signed_percent, tokens
+from inspector.presenters.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.presenters.whatif import Choice
 from inspector.services.estimating import Points, Result
 
@@ -77,8 +77,8 @@ def _row(
             percent(value.p95, 1, 2),
         ],
         "worst": signed_percent(value.worst, 2),
-        "step": f"{value.worst_step:,}",
-        "url": path + choice.query(at=value.worst_step),
+        "step": f"{step_number(value.worst_step):,}",
+        "url": path + choice.query(at=step_number(value.worst_step)),
     }
 
 
@@ -103,7 +103,12 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
         note = f"of the recorded tokens of {counted(int(reported.sum()), 'call')}, recorded − attributed, sizes added"
         made.append(_fact("residual", share, RECOMPUTED, note))
         made.append(
-            _fact("largest residual", signed(int(found.residual[worst])), RECOMPUTED, f"tokens, at step {worst:,}")
+            _fact(
+                "largest residual",
+                signed(int(found.residual[worst])),
+                RECOMPUTED,
+                f"tokens, at step {step_number(worst):,}",
+            )
         )
     return made
 
@@ -151,8 +156,8 @@ def points_table(points: Points, first: int, path: str, choice: Choice) -> list[
     rows = zip(points.steps, points.recorded, points.heuristic, strict=True)
     return [
         {
-            "step": f"{step:,}",
-            "url": path + choice.query(at=step),
+            "step": f"{step_number(step):,}",
+            "url": path + choice.query(at=step_number(step)),
             "cells": [tokens(real), tokens(guess), f"{real / guess:.3f}"],
         }
         for step, real, guess in list(rows)[first : first + TABLE_ROWS]

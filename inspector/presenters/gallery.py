@@ -11,7 +11,7 @@ from guard_core.simulator.flow import Simulation
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.playing import Guard, Need, Row
-from inspector.presenters.numbers import counted, percent, short, tokens
+from inspector.presenters.numbers import counted, percent, short, step_number, tokens, turn_number
 
 GROUPS = {
     "": "all",
@@ -230,7 +230,7 @@ def usage_words(scenario: Scenario) -> str:
 def _usage(made: Simulation) -> str:
     if made.reported_from is None:
         return "not reported"
-    return "reported" if made.reported_from == 0 else f"from turn {made.reported_from}"
+    return "reported" if made.reported_from == 0 else f"from turn {turn_number(made.reported_from)}"
 
 
 def _turns(scenario: Scenario) -> int:
@@ -263,5 +263,5 @@ def step_query(title: str, policy: str, profile: str, at: int) -> str:
     if name not in SCENARIOS:
         return ""
     guard = f"{policy or 'contextguard'}{f'/{profile}' if profile else ''}"
-    pairs = {"scenario": name, "guard": guard, "part": part if part.isdigit() else "", "at": str(at)}
+    pairs = {"scenario": name, "guard": guard, "part": part if part.isdigit() else "", "at": str(step_number(at))}
     return "?" + urlencode({key: value for key, value in pairs.items() if value})

@@ -11,7 +11,7 @@ from inspector.figures.sparkline import sparkline, trend, words
 from inspector.forms.scenario import ScenarioForm
 from inspector.playing import loop_lengths, play_trace
 from inspector.presenters.gallery_step import label_short
-from inspector.presenters.numbers import counted, percent, short, tokens
+from inspector.presenters.numbers import counted, percent, short, step_number, tokens, turn_number
 
 FIRST = 10  # steps shown one by one
 NAMED = 6  # compactions named by their step
@@ -55,7 +55,7 @@ def _facts(flow: Flow, ledger: Ledger, ratio: float, window: int) -> list[dict[s
 def _outcome(trace: Trace) -> list[dict[str, str]]:
     """What the policy will do, in sentences."""
     steps = [record.step for record in trace.compactions]
-    named = ", ".join(map(str, steps[:NAMED])) + (" …" if len(steps) > NAMED else "")
+    named = ", ".join(str(step_number(step)) for step in steps[:NAMED]) + (" …" if len(steps) > NAMED else "")
     said = [_say("compaction", f"{counted(len(steps), 'compaction')}, at step {named}.")] if steps else []
     if not steps:
         said = [_say("", "No compaction: the count never reaches the threshold.")]
@@ -94,8 +94,8 @@ def _picture(trace: Trace) -> dict[str, Any]:
 def _step(flow: Flow, trace: Trace, step: int) -> dict[str, Any]:
     value = {name: int(column[step]) for name, column in trace.columns.items() if column.dtype.kind == "i"}
     return {
-        "step": step,
-        "what": f"turn {flow.turns[step]}, {label_short(flow.labels[step])}",
+        "step": step_number(step),
+        "what": f"turn {turn_number(flow.turns[step])}, {label_short(flow.labels[step])}",
         "messages": f"{value['contents_sent']:,}",
         "decided": tokens(value["decision_tokens"]),
         "prompt": tokens(value["modelled_prompt_tokens"]),

@@ -11,7 +11,7 @@ from guard_core.sessions import Source
 from guard_core.simulator.flow import Flow, Simulation
 from guard_core.trace import CompactionRecord, Term, Trace
 from inspector.presenters.card import term_row
-from inspector.presenters.numbers import counted, percent, tokens
+from inspector.presenters.numbers import counted, percent, step_number, tokens
 
 AGENT, GUARD, MODEL = "agent", "guard", "model"
 LANES = ((AGENT, "Agent"), (GUARD, "Guard"), (MODEL, "Model"))
@@ -123,7 +123,7 @@ def _injected(step: Step) -> dict[str, Any]:
         "The summary is put in",
         f"{built:,} → {decided:,} messages",
         text,
-        _fact("watermark", step.watermark, f"stored at step {before} or before", Source.STATE, "events"),
+        _fact("watermark", step.watermark, f"stored at step {step_number(before)} or before", Source.STATE, "events"),
         _fact("summary", step.value("summary_bytes", before), "stored with it", Source.STATE, "bytes"),
         _fact("messages now", decided, f"{built:,} - {step.watermark:,} + 1", unit="messages"),
         _fact("request now", step.value("heuristic_decided"), "UTF-8 bytes // 4"),
@@ -282,10 +282,10 @@ def _next(step: Step) -> dict[str, Any]:
     return _stage(
         AGENT,
         "The next step",
-        f"step {step.at + 1}",
+        f"step {step_number(step.at + 1)}",
         text,
         _fact("events in the log", events, f"{step.events:,} + {events - step.events:,}", unit="messages"),
-        _fact("what comes", label_words(label), f"step {step.at + 1}", Source.RECOMPUTED, ""),
+        _fact("what comes", label_words(label), f"step {step_number(step.at + 1)}", Source.RECOMPUTED, ""),
     )
 
 

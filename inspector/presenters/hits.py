@@ -12,6 +12,7 @@ from inspector import convert
 from inspector.contents import text_of
 from inspector.models import Session
 from inspector.presenters.library import LABELS
+from inspector.presenters.numbers import message_number, step_number
 from inspector.presenters.parts import role_of, visible
 from inspector.query_words import Query, snippet
 from inspector.services.search import Found, contents
@@ -44,12 +45,12 @@ def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, 
     rows = []
     for place in places:
         content = stored[place.payload_id]
-        step = _step(at, place.seq)
+        step, message = _step(at, place.seq), message_number(place.seq)
         rows.append(
             {
-                "step": None if step is None else f"{step:,}",
-                "seq": place.seq,
-                "url": session.get_absolute_url() if step is None else f"{steps}?at={step}#e{place.seq}",
+                "step": None if step is None else f"{step_number(step):,}",
+                "message": f"{message:,}",
+                "url": session.get_absolute_url() if step is None else f"{steps}?at={step_number(step)}#m{message}",
                 "who": role_of(content),
                 "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
             }

@@ -4,9 +4,30 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 DASH = "–"
 NARROW = "\u00a0"  # between a number and its sign, so that no line ends there
+
+
+Place = TypeVar("Place", int, NDArray[np.int64])
+
+
+def step_number(index: Place) -> Place:
+    """The number by which people know a step: they count from 1 on pages and in addresses, the engine from 0."""
+    return index + 1
+
+
+def step_index(number: Place) -> Place:
+    """The engine's index of the step that people know by this number."""
+    return number - 1
+
+
+message_number = compaction_number = turn_number = step_number
+message_index = compaction_index = turn_index = step_index
 
 
 def tokens(value: float | None) -> str:

@@ -13,7 +13,7 @@ from guard_core.measurement import Errors
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.trace import Trace
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
-from inspector.presenters.numbers import counted, percent, signed, signed_percent, tokens
+from inspector.presenters.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.presenters.whatif import Choice
 
 SHOWN_FINDINGS = 30
@@ -36,7 +36,7 @@ def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
             "peak fill",
             percent(peak, trace.window, 1),
             source,
-            f"{tokens(peak)} of {tokens(trace.window)} at step {step}",
+            f"{tokens(peak)} of {tokens(trace.window)} at step {step_number(step)}",
         ),
         _kpi("compactions", f"{len(trace.compactions):,}", source, "summaries made by the policy"),
         _kpi("put in again", f"{int(put_in.sum()):,}", source, "steps that send an earlier summary"),
@@ -48,7 +48,7 @@ def _peak(data: Timeline) -> dict[str, str]:
     if not len(data) or np.isnan(data.recorded).all():
         return _kpi("peak fill", "–", "", "the provider's counts are not in this file")
     step = int(np.nanargmax(data.recorded))
-    note = f"{tokens(data.recorded[step])} of {tokens(data.window)} tokens at step {step}"
+    note = f"{tokens(data.recorded[step])} of {tokens(data.window)} tokens at step {step_number(step)}"
     return _kpi("peak fill", percent(float(data.recorded[step]), data.window, 1), Source.PROVIDER.value, note)
 
 
@@ -79,7 +79,7 @@ def _bias(observed: Trace) -> dict[str, str]:
 
 def _compactions(case: Case, data: Timeline, evidence: str) -> dict[str, str]:
     count = len(case.compactions)
-    steps = ", ".join(str(item.step) for item in case.compactions[:4]) + (" …" if count > 4 else "")
+    steps = ", ".join(str(step_number(item.step)) for item in case.compactions[:4]) + (" …" if count > 4 else "")
     parts = [f"at {'steps' if count > 1 else 'step'} {steps}"] if count else []
     parts += [f"{case.unused:,} with no call after"] if case.unused else []
     parts = parts or ["none in the recording"]
@@ -101,8 +101,8 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
             "badge": SEVERITIES.get(item.severity, ""),
             "sentence": item.sentence,
             "side": side,
-            "step": item.step,
-            "url": path + choice.query(at=item.step, side=side if side == "replayed" else ""),
+            "step": step_number(item.step),
+            "url": path + choice.query(at=step_number(item.step), side=side if side == "replayed" else ""),
         }
         for item, side in tagged[:SHOWN_FINDINGS]
     ]
@@ -131,7 +131,7 @@ def honesty(data: Timeline, own: Errors | None) -> str:
     first = None if data.replayed is None else data.replayed.divergence
     if first is None:
         return "The replay sends exactly what was recorded: under these settings the policy never does anything else."
-    text = f"From step {first} on the replay is modelled: the same turns and replies, with other requests."
+    text = f"From step {step_number(first)} on the replay is modelled: the same turns and replies, with other requests."
     if own is None:
         return text
     return (
@@ -186,13 +186,14 @@ def caption(data: Timeline, name: str) -> str:
     else:
         step = int(np.nanargmax(data.recorded))
         fill = percent(float(data.recorded[step]), data.window, 1)
-        first = f"Recorded prompt tokens peak at {fill} of the window at step {step}."
+        first = f"Recorded prompt tokens peak at {fill} of the window at step {step_number(step)}."
     if data.replayed is None or data.replayed.divergence is None:
         return f"{first} Replayed under {name}, every request is the same."
     made = data.replayed.compactions
-    where = f", the first at step {made[0]}" if len(made) else ""
+    where = f", the first at step {step_number(int(made[0]))}" if len(made) else ""
     words = counted(len(made), "compaction")
-    return f"{first} Replayed under {name}: {words}{where}; modelled from step {data.replayed.divergence} on."
+    diverges = step_number(data.replayed.divergence)
+    return f"{first} Replayed under {name}: {words}{where}; modelled from step {diverges} on."
 
 
 class Counts(Protocol):
@@ -277,8 +278,8 @@ def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[d
     marks = _marks(data)
     rows = [
         {
-            "step": step,
-            "url": path + choice.query(at=step),
+            "step": step_number(step),
+            "url": path + choice.query(at=step_number(step)),
             "cells": [
                 tokens(data.recorded[step]),
                 tokens(data.heuristic[step]),

@@ -8,6 +8,7 @@ from typing import Any
 
 from guard_core.events import Event, Role, TextPart
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, content_count, kept_events
+from inspector.presenters.numbers import message_number
 from inspector.presenters.parts import role_of, shown
 
 PAGE = 40  # messages of one window
@@ -111,7 +112,7 @@ def present(
     message = row.message or event
     title, badge = STATES[row.state]
     return {
-        "seq": row.event,
+        "number": None if row.event is None else message_number(row.event),
         "state": row.state,
         "state_title": title,
         "badge": badge,

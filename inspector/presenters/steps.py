@@ -9,7 +9,7 @@ import numpy as np
 
 from guard_core.ledger import Ledger
 from inspector.figures.timeline import Timeline
-from inspector.presenters.numbers import short
+from inspector.presenters.numbers import short, step_number
 from inspector.presenters.whatif import Choice
 
 ROW_HEIGHT = 28  # pixels, as in static/css/steps.css
@@ -59,13 +59,12 @@ def step_list(
     return {
         "rows": rows,
         "count": count,
-        "start": start,
-        "stop": stop,
-        "last": stop - 1,
+        "first": step_number(start),
+        "last": step_number(stop - 1),
         "above": start * ROW_HEIGHT,
         "below": (count - stop) * ROW_HEIGHT,
-        "earlier": path + choice.query(at=max(0, start - WINDOW // 2), side=side),
-        "later": path + choice.query(at=min(count - 1, stop + WINDOW // 2), side=side),
+        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side),
+        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side),
         "url": path + "/list" + choice.query(side=side),
     }
 
@@ -77,8 +76,8 @@ def _row(
     mark, mark_class, words = MARKS[kind]
     fill = 0.0 if np.isnan(value) else min(100.0, 100 * value / max(1, data.window))
     return {
-        "step": step,
-        "url": path + choice.query(at=step, side=side),
+        "step": step_number(step),
+        "url": path + choice.query(at=step_number(step), side=side),
         "mark": mark,
         "mark_class": mark_class,
         "label": name,

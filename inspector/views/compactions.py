@@ -6,7 +6,9 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from guard_core.events import Event, utf8_bytes
@@ -17,8 +19,17 @@ from inspector.htmx import render_part
 from inspector.presenters import compaction as presenter
 from inspector.presenters import requests
 from inspector.presenters.compaction import Compaction
-from inspector.presenters.numbers import counted, tokens
+from inspector.presenters.numbers import (
+    compaction_index,
+    compaction_number,
+    counted,
+    message_index,
+    message_number,
+    step_number,
+    tokens,
+)
 from inspector.presenters.parts import piece
+from inspector.views.errors import plain
 from inspector.views.frame import Frame, frame, number
 
 SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
@@ -28,46 +39,64 @@ FATES = (requests.KEPT, requests.REWRITTEN, requests.SUMMARISED, requests.DROPPE
 
 
 @require_GET
-def compaction(request: HttpRequest, session_id: UUID, key: str) -> HttpResponse:
-    """A compaction; `key` is r0, r1, … for recorded ones, p0, p1, … for those of the replay."""
+def compaction(request: HttpRequest, session_id: UUID, number: int) -> HttpResponse:
+    """A compaction of the recording, or with ?side=replayed of the replay; the number counts from 1."""
     page = frame(request, session_id)
-    item = _item(page, key)
-    tab = "recorded" if item.recorded else "replayed"
-    context = {**page.context(tab, item.step), "item": item, **_rows(page, item)}
+    side = request.GET.get("side", "") or page.side
+    count = _count(page, side)
+    if not 1 <= number <= count:
+        return plain(request, 404, "There is no such compaction", _no_such(side, count))
+    item = _item(page, side, compaction_index(number))
+    context = {**page.context(item.side, item.step), "item": item, **_rows(page, item)}
     if not getattr(request, "htmx", None) or request.htmx.target != "rows":
         context |= _head(page, item)
     part, whole = "inspector/compactions/_rows.html", "inspector/compactions/detail.html"
     return render_part(request, "rows", part, whole, context)
 
 
-def _item(page: Frame, key: str) -> Compaction:
-    found, index = page.analysis, int(key[1:])
+@require_GET
+def old_address(request: HttpRequest, session_id: UUID, letter: str, index: str) -> HttpResponse:
+    """Where a compaction of an address of earlier versions is now: r0 was the first recorded one, p0 the replay's."""
+    query = request.GET.copy()
+    if letter == "p":
+        query["side"] = "replayed"
+    path = reverse("compaction", args=[session_id, compaction_number(int(index))])
+    return redirect(f"{path}?{query.urlencode()}" if query else path, permanent=True)
+
+
+def _count(page: Frame, side: str) -> int:
+    found = page.analysis
+    return len(found.replayed.compactions if side == "replayed" else found.head.compactions)
+
+
+def _no_such(side: str, count: int) -> str:
+    which = "The replay makes" if side == "replayed" else "The recording has"
+    return f"{which} {counted(count, 'compaction')}; addresses count from 1." if count else f"{which} no compaction."
+
+
+def _item(page: Frame, side: str, index: int) -> Compaction:
+    found = page.analysis
     at = found.ledger.steps["at"]
-    if key.startswith("r"):
-        if index >= len(found.head.compactions):
-            raise Http404("This recording has no such compaction.")
+    if side != "replayed":
         first = np.flatnonzero(found.ledger.steps["epoch"] == index)
         step = int(first[0]) if len(first) else max(0, page.count - 1)
         answered = int(found.ledger.steps["prompt_tokens"][step]) if len(first) else -1
         return presenter.recorded_compaction(found.head.compactions, index, step, answered if answered > 0 else None)
-    if index >= len(found.replayed.compactions):
-        raise Http404("This replay makes no such compaction.")
     made = found.replayed.compactions
     return presenter.replayed_compaction(made, index, int(at[made[index].step]))
 
 
 def _head(page: Frame, item: Compaction) -> dict[str, Any]:
-    found, index = page.analysis, int(item.key[1:])
-    made = len(found.head.compactions) if item.recorded else len(found.replayed.compactions)
-    letter = item.key[0]
-    side = {} if item.recorded else {"side": "replayed"}
+    found, index, made = page.analysis, item.index, _count(page, item.side)
+    side = "" if item.recorded else "replayed"
     states = presenter.states_of(item, presenter.columns_of(item))
     return {
-        "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {index + 1} of {made}",
+        "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {made:,}",
         "head": presenter.header(item),
-        "previous": page.compaction_url(f"{letter}{index - 1}") if index else "",
-        "next": page.compaction_url(f"{letter}{index + 1}") if index + 1 < made else "",
-        "step_url": page.paths["steps"] + page.choice.query(at=item.step, **side),
+        "previous": page.compaction_url(index - 1, item.side) if index else "",
+        "next": page.compaction_url(index + 1, item.side) if index + 1 < made else "",
+        "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
+        "step": f"{step_number(item.step):,}",
         "fates": _fates(presenter.counts(states, found.ledger)),
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
@@ -96,7 +125,7 @@ def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     shown = []
     for found in presenter.inserted_texts(item.after, item.inserted):
         part = piece(found["text"], 0, length)
-        more = page.compaction_url(item.key, text="all") if part["next"] and length == SHOWN_TEXT else ""
+        more = page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else ""
         note = _no_text(found["kind"], found["bytes"], item.recorded)
         size = f"{found['bytes']:,} bytes, about {found['bytes'] // 4:,} tokens"
         shown.append({"kind": found["kind"], "text": part["text"], "size": size, "more": more, "note": note})
@@ -125,7 +154,7 @@ def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
         "system": system_prompt(limits.words),
         "text": part["text"],
         "size": f"{utf8_bytes(text):,} bytes, about {utf8_bytes(text) // 4:,} tokens",
-        "more": page.compaction_url(item.key, text="all") if part["next"] and length == SHOWN_TEXT else "",
+        "more": page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else "",
     }
 
 
@@ -146,7 +175,7 @@ def _unseen(item: Compaction, states: Any) -> str:
     words = "Arguments of tool calls and the content of tool results: its prompt only names them."
     if not len(dropped):
         return words
-    first, last = int(dropped[0]), int(dropped[-1])
+    first, last = message_number(int(dropped[0])), message_number(int(dropped[-1]))
     return f"{counted(len(dropped), 'message')} (#{first} to #{last}), dropped to fit its own window. {words}"
 
 
@@ -157,7 +186,7 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
     show = page.request.GET.get("show", "")
     show = show if show in FATES else ""
     chosen = np.flatnonzero(states == show if show else states != "")
-    start = number(page.request, "from", 0, 0, max(0, len(chosen) - 1))
+    start = message_index(number(page.request, "from", 1, 1, max(1, len(chosen))))
     shown = chosen[start : start + presenter.PAGE]
     events = convert.load_some_events(page.row, [int(seq) for seq in shown])
     rows = [_row(page, item, int(seq), events, str(states[seq]), int(bits[seq])) for seq in shown]
@@ -180,7 +209,7 @@ def _inserted_rows(item: Compaction) -> list[dict[str, Any]]:
     """The messages that the compaction itself wrote come first: they are what is new."""
     return [
         {
-            "seq": None,
+            "number": None,
             "role": text["kind"],
             "line": " ".join(text["text"].split())[:120],
             "state": requests.INSERTED,
@@ -195,21 +224,21 @@ def _inserted_rows(item: Compaction) -> list[dict[str, Any]]:
 
 def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[str, Any]]:
     whole = int(np.count_nonzero(states != ""))
-    tabs = [{"label": f"all {whole:,}", "url": page.compaction_url(item.key), "current": not show}]
+    tabs = [{"label": f"all {whole:,}", "url": page.compaction_url(item.index, item.side), "current": not show}]
     for fate in FATES:
         count = int(np.count_nonzero(states == fate))
         if count:
-            url = page.compaction_url(item.key, show=fate)
+            url = page.compaction_url(item.index, item.side, show=fate)
             tabs.append({"label": f"{fate} {count:,}", "url": url, "current": fate == show})
     return tabs
 
 
 def _window(page: Frame, item: Compaction, show: str, start: int, shown: int, whole: int) -> dict[str, str]:
     def url(first: int) -> str:
-        return page.compaction_url(item.key, show=show, **{"from": first or ""})
+        return page.compaction_url(item.index, item.side, show=show, **{"from": message_number(first) if first else ""})
 
     return {
         "earlier": url(max(0, start - presenter.PAGE)) if start else "",
         "later": url(start + shown) if start + shown < whole else "",
-        "words": f"{start + 1:,} to {start + shown:,} of {whole:,}" if whole else "",
+        "words": f"{message_number(start):,} to {start + shown:,} of {whole:,}" if whole else "",
     }

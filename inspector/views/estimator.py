@@ -12,9 +12,10 @@ from django.views.decorators.http import require_GET
 from inspector.figures.estimator import real_against_heuristic
 from inspector.htmx import render_part, wants_part
 from inspector.presenters import estimator as present
+from inspector.presenters.numbers import step_number
 from inspector.services import estimating
 from inspector.services.estimating import Points, Result
-from inspector.views.frame import Frame, frame, number
+from inspector.views.frame import Frame, frame, step_of
 
 
 @require_GET
@@ -96,16 +97,16 @@ def _table(page: Frame, points: Points) -> dict[str, Any]:
     """The figure as a table; closed unless the address opens it with ?table=POINT."""
     path, choice, count = page.paths["estimator"], page.choice, len(points.steps)
     if not page.request.GET.get("table", ""):
-        return {"url": path + choice.query(table=0), "rows": []}
-    first = number(page.request, "table", 0, 0, count - 1)
+        return {"url": path + choice.query(table=1), "rows": []}
+    first = step_of(page.request, "table", count)
     stop, earlier = first + present.TABLE_ROWS, max(0, first - present.TABLE_ROWS)
     return {
         "close": path + choice.query(),
         "rows": present.points_table(points, first, page.paths["steps"], choice),
         "heads": present.POINT_HEADS,
         "caption": f"Points {first + 1:,} to {min(stop, count):,} of {count:,}; tokens.",
-        "earlier": path + choice.query(table=earlier) if first else "",
-        "later": path + choice.query(table=stop) if stop < count else "",
+        "earlier": path + choice.query(table=step_number(earlier)) if first else "",
+        "later": path + choice.query(table=step_number(stop)) if stop < count else "",
     }
 
 

@@ -14,7 +14,8 @@ from guard_core.errors import GuardError
 from guard_core.recordings import LABELS
 from inspector.analysis import Analysis, analyse
 from inspector.models import Session
-from inspector.presenters.numbers import counted
+from inspector.presenters.numbers import compaction_number, counted, step_index, step_number
+from inspector.presenters.parts import visible
 from inspector.presenters.strip import strip
 from inspector.presenters.whatif import NAMES, Choice, parse_choice
 
@@ -55,16 +56,17 @@ class Frame:
 
     def step_url(self, step: int, **more: Any) -> str:
         """The address of a step on the same side."""
-        return self.paths["steps"] + self.choice.query(at=step, side=self.shown_side, **more)
+        return self.paths["steps"] + self.choice.query(at=step_number(step), side=self.shown_side, **more)
 
     @property
     def shown_side(self) -> str:
         """The side as addresses carry it: the recorded one goes without saying, where there is a recording."""
         return "" if self.side == "recorded" and not self.analysis.simulated else self.side
 
-    def compaction_url(self, key: str, **more: Any) -> str:
-        """The address of a compaction."""
-        return reverse("compaction", args=[self.row.pk, key]) + self.choice.query(**more)
+    def compaction_url(self, index: int, side: str, **more: Any) -> str:
+        """The address of a recorded compaction, or of one that the replay makes."""
+        query = self.choice.query(side=side if side == "replayed" else "", **more)
+        return reverse("compaction", args=[self.row.pk, compaction_number(index)]) + query
 
     def context(self, tab: str, at: int | None = None) -> dict[str, Any]:
         """What the frame's templates show."""
@@ -98,14 +100,13 @@ class Frame:
         recorded = len(self.analysis.ledger.bases)
         made = len(self.analysis.replayed.compactions) if self.analysis.diverges else 0
         if recorded:
-            tabs.append(
-                {"label": "Compactions", "tab": "recorded", "count": recorded, "url": self.compaction_url("r0")}
-            )
+            tabs.append(self._compaction_tab("Compactions", "recorded", recorded))
         if made:
-            tabs.append(
-                {"label": "Replayed compactions", "tab": "replayed", "count": made, "url": self.compaction_url("p0")}
-            )
+            tabs.append(self._compaction_tab("Replayed compactions", "replayed", made))
         return [{**item, "key": str(3 + number)} for number, item in enumerate(tabs)]
+
+    def _compaction_tab(self, label: str, side: str, count: int) -> dict[str, Any]:
+        return {"label": label, "tab": side, "count": count, "url": self.compaction_url(0, side)}
 
 
 def frame(request: HttpRequest, session_id: UUID) -> Frame:
@@ -137,6 +138,21 @@ def _paths(row: Session) -> dict[str, str]:
     if reading is not None:
         paths["report"] = reading.get_absolute_url() + "?report"
     return paths
+
+
+def step_of(request: HttpRequest, name: str, count: int, default: int = 0) -> int:
+    """The index of the step that an address names, counting from 1; the nearest of `count` where there is none."""
+    return step_index(number(request, name, step_number(default), 1, max(1, count)))
+
+
+def other_step_note(request: HttpRequest, at: int, count: int) -> str:
+    """What to say where the address names a step that the session does not have, and step `at` is shown instead."""
+    typed = request.GET.get("at", "").strip()[:20]
+    if not typed or typed.lstrip("0") == str(step_number(at)):
+        return ""
+    return (
+        f"There is no step {visible(typed)}: this session has steps 1 to {count:,}. This is step {step_number(at):,}."
+    )
 
 
 def number(request: HttpRequest, name: str, default: int, low: int, high: int) -> int:

@@ -24,9 +24,10 @@ from inspector.playing import Guard, Row, all_profiles, guards, make_policy, pla
 from inspector.presenters import gallery as presenter
 from inspector.presenters import gallery_preview
 from inspector.presenters import gallery_step as telling
+from inspector.presenters.numbers import step_number, turn_number
 from inspector.services import gallery as service
 from inspector.views.errors import plain
-from inspector.views.frame import number
+from inspector.views.frame import number, step_of
 from inspector.views.imports import session_of
 
 DEFAULT = (Guard("contextguard", "current"),)
@@ -156,7 +157,7 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: Guard) -> dic
     trace = play_trace(simulation, guard, ledger)
     fired = [record.step for record in trace.compactions]
     first = FIRST_STEP_AT if scenario.name == FIRST_STEP else fired[0] if fired else 0
-    at = number(request, "at", first, 0, len(trace) - 1)
+    at = step_of(request, "at", len(trace), first)
     step = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
     stages = telling.stages(step)
     more = {"scenario": scenario.name, "guard": guard.name, **({"part": part} if part > 1 else {})}
@@ -168,10 +169,10 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: Guard) -> dic
         "guard": guard.name,
         "part": part,
         "parts": range(1, len(scenario.simulations) + 1),
-        "at": at,
-        "last": len(trace) - 1,
+        "at": step_number(at),
+        "count": len(trace),
         "label": telling.label_words(flow.labels[at]),
-        "turn": flow.turns[at],
+        "turn": turn_number(flow.turns[at]),
         "turns": len(simulation.turns),
         "stages": stages,
         "drawing": telling.drawing(stages),
@@ -182,6 +183,9 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: Guard) -> dic
 
 
 def _step_links(more: dict[str, Any], at: int, last: int, fired: list[int]) -> list[dict[str, str]]:
+    def address(step: int) -> str:
+        return "?" + urlencode({**more, "at": step_number(step)})
+
     before, after = [step for step in fired if step < at], [step for step in fired if step > at]
     places = (
         ("‹ step", "previous step", at - 1 if at else None, "k ArrowLeft"),
@@ -190,7 +194,7 @@ def _step_links(more: dict[str, Any], at: int, last: int, fired: list[int]) -> l
         ("▼ ›", "next compaction", after[0] if after else None, "]"),
     )
     return [
-        {"sign": sign, "title": title, "key": key, "url": "" if step is None else "?" + urlencode({**more, "at": step})}
+        {"sign": sign, "title": title, "key": key, "url": "" if step is None else address(step)}
         for sign, title, step, key in places
     ]
 

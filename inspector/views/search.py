@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from inspector.htmx import wants_part
 from inspector.models import Session
 from inspector.presenters import hits as present
+from inspector.presenters.numbers import message_index, message_number
 from inspector.query_words import Query, parse
 from inspector.services import search as searching
 from inspector.text_index import COUNT_UP_TO
@@ -43,7 +44,7 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The hits of one session, in its order."""
     session = get_object_or_404(Session.objects.select_related("recording"), pk=pk, deleted=None)
     query = parse(request.GET.get("q", ""))
-    start = _whole(request.GET.get("from", ""), 2**31 - 1)
+    start = max(0, message_index(_whole(request.GET.get("from", ""), 2**31 - 1)))
     places = searching.hits(query, session, start, HITS + 1)
     count = searching.count(query, session)
     context = {
@@ -52,7 +53,7 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
         "hits": present.hits(session, places[:HITS], query),
         "count": f"more than {COUNT_UP_TO:,}" if count > COUNT_UP_TO else f"{count:,}",
         "is_one": count == 1,
-        "more": present.address(query, **{"from": places[HITS].seq}) if len(places) > HITS else "",
+        "more": present.address(query, **{"from": message_number(places[HITS].seq)}) if len(places) > HITS else "",
         **_state(int(session.indexed < session.events), query),
     }
     if session.events:

@@ -16,9 +16,10 @@ from inspector.figures.context_timeline import context_timeline
 from inspector.htmx import render_part, wants_part
 from inspector.models import Session
 from inspector.presenters import overview, without_calls
+from inspector.presenters.numbers import step_number
 from inspector.presenters.whatif import NAMES, form, parse_choice
 from inspector.services.summaries import recount
-from inspector.views.frame import Frame, frame, number
+from inspector.views.frame import Frame, frame, number, step_of
 
 SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
 
@@ -41,9 +42,9 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 @require_GET
 def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """The chart's points between two steps, for a zoom."""
+    """The chart's points from a step to another, for a zoom; like every address this one counts steps from 1."""
     page = frame(request, session_id)
-    start = number(request, "from", 0, 0, max(0, page.count - SMALLEST_RANGE))
+    start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
     stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
     return HttpResponse(context_timeline(page.analysis.data, start, stop).to_json(), content_type="application/json")
 
@@ -133,16 +134,16 @@ def _table(page: Frame) -> dict[str, Any]:
     path, choice, count = page.paths["overview"], page.choice, page.count
     opened = page.request.GET.get("table", "")
     if not opened:
-        return {"url": path + choice.query(table=0), "rows": []}
-    first = number(page.request, "table", 0, 0, max(0, count - 1))
+        return {"url": path + choice.query(table=1), "rows": []}
+    first = step_of(page.request, "table", count)
     rows, stop = overview.table(page.analysis.data, first, page.paths["steps"], choice)
     earlier = max(0, first - overview.TABLE_ROWS)
     return {
-        "url": path + choice.query(table=0),
+        "url": path + choice.query(table=1),
         "close": path + choice.query(),
         "rows": rows,
         "heads": overview.TABLE_HEADS,
-        "caption": f"Steps {first:,} to {max(first, stop - 1):,} of {count:,}; tokens.",
-        "earlier": path + choice.query(table=earlier) if first else "",
-        "later": path + choice.query(table=stop) if stop < count else "",
+        "caption": f"Steps {step_number(first):,} to {stop:,} of {count:,}; tokens.",
+        "earlier": path + choice.query(table=step_number(earlier)) if first else "",
+        "later": path + choice.query(table=step_number(stop)) if stop < count else "",
     }

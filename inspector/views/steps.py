@@ -20,10 +20,19 @@ from inspector.htmx import render_part
 from inspector.presenters import card as cards
 from inspector.presenters import parts, requests, steps
 from inspector.presenters.gallery import step_query
-from inspector.presenters.numbers import counted, moment, percent, tokens
+from inspector.presenters.numbers import (
+    counted,
+    message_index,
+    message_number,
+    moment,
+    percent,
+    step_number,
+    tokens,
+    turn_number,
+)
 from inspector.presenters.requests import PAGE, Row
 from inspector.services.estimating import load_counts
-from inspector.views.frame import Frame, frame, number
+from inspector.views.frame import Frame, frame, number, other_step_note, step_of
 
 NAV = (
     (("Home", "⇤", "first step"), ("k", "‹", "previous step"), ("j", "›", "next step"), ("End", "⇥", "last step")),
@@ -39,8 +48,8 @@ SHOWN_TOOLS = 40
 def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The stepper at a step; a key or a click swaps the two panes of the step alone."""
     page = frame(request, session_id)
-    at = number(request, "at", 0, 0, max(0, page.count - 1))
-    context: dict[str, Any] = {"at": at, "count": page.count, "session": page.session(), "urls": page.links}
+    at = step_of(request, "at", page.count)
+    context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": page.links}
     if page.count:
         context |= _step(page, at)
     htmx = getattr(request, "htmx", None)
@@ -55,9 +64,8 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def step_list(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Another window of the step list."""
     page = frame(request, session_id)
-    start = number(request, "from", 0, 0, max(0, page.count - 1))
-    at = number(request, "at", 0, 0, max(0, page.count - 1))
-    context = {"list": _list(page, *steps.window_from(start, page.count)), "at": at}
+    start, at = step_of(request, "from", page.count), step_of(request, "at", page.count)
+    context = {"list": _list(page, *steps.window_from(start, page.count)), "at": step_number(at)}
     return render(request, "inspector/steps/_list.html", context)
 
 
@@ -65,7 +73,7 @@ def step_list(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def step_messages(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """More messages of a step, before or after those shown."""
     page = frame(request, session_id)
-    at = number(request, "at", 0, 0, max(0, page.count - 1))
+    at = step_of(request, "at", page.count)
     if not page.count:
         raise Http404("This session has no model calls.")
     context = _messages(page, at)
@@ -75,14 +83,14 @@ def step_messages(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 
 @require_GET
-def event_part(request: HttpRequest, session_id: UUID, seq: int, index: int) -> HttpResponse:
-    """The next piece of a long part."""
-    page = frame(request, session_id)
-    known = seq < page.row.events  # a larger number may be one that no database takes
+def message_part(request: HttpRequest, session_id: UUID, message: int, index: int) -> HttpResponse:
+    """The next piece of a long part of a message, which is counted from 1."""
+    page, seq = frame(request, session_id), message_index(message)
+    known = 0 <= seq < page.row.events  # a larger number may be one that no database takes
     event = convert.load_some_events(page.row, [seq]).get(seq) if known else None
     if event is None or index >= len(event.parts):
         raise Http404("There is no such part.")
-    return _piece(page, event.parts[index], reverse("event_part", args=[page.row.pk, seq, index]))
+    return _piece(page, event.parts[index], reverse("message_part", args=[page.row.pk, message, index]))
 
 
 @require_GET
@@ -137,8 +145,9 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
     near = steps.neighbours(found.data, found.ledger, marks, at, page.shown_side)
     turn = int(found.ledger.steps["turn"][at])
     return {
-        "last": page.count - 1,
-        "turn_label": f"user turn {turn + 1} of {page.row.turns}" if turn >= 0 else "",
+        "count": page.count,
+        "note": other_step_note(page.request, at, page.count),
+        "turn_label": f"user turn {turn_number(turn)} of {page.row.turns}" if turn >= 0 else "",
         "nav": [[_nav(page, near, item) for item in group] for group in NAV],
         "bar": [_nav(page, near, item) for item in (NAV[2][0], NAV[0][1], NAV[0][2], NAV[2][1])],
         "hidden": [(name, value) for name, value in _kept(page).items() if value],
@@ -202,7 +211,7 @@ def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
     labels = tuple(zip(("recorded", "replayed"), words, strict=True))
     path = page.paths["steps"]
     return [
-        {"label": label, "url": path + page.choice.query(at=at, side=side), "current": side == page.side}
+        {"label": label, "url": path + page.choice.query(at=step_number(at), side=side), "current": side == page.side}
         for side, label in labels
     ]
 
@@ -229,10 +238,12 @@ def _compaction_link(page: Frame, at: int) -> dict[str, str]:
     found = page.analysis
     if page.side == "replayed":
         made = [item.step for item in found.replayed.compactions]
-        key = f"p{made.index(at)}" if at in made else ""
+        index = made.index(at) if at in made else None
     else:
-        key = f"r{int(found.ledger.steps['epoch'][at])}" if at in found.data.compactions else ""
-    return {"link": page.compaction_url(key), "link_label": "What this compaction did"} if key else {}
+        index = int(found.ledger.steps["epoch"][at]) if at in found.data.compactions else None
+    if index is None:
+        return {}
+    return {"link": page.compaction_url(index, page.side), "link_label": "What this compaction did"}
 
 
 # ---- the messages of a step
@@ -268,7 +279,9 @@ def _messages(page: Frame, at: int) -> dict[str, Any]:
 
 
 def _window(page: Frame, total: int) -> tuple[int, int]:
-    start = number(page.request, "from", max(0, total - PAGE), 0, max(0, total - 1))
+    """The messages of the request to show, as indices; addresses count them from 1, with the last one included."""
+    newest = message_number(max(0, total - PAGE))
+    start = message_index(number(page.request, "from", newest, 1, max(1, total)))
     stop = number(page.request, "to", start + PAGE, start, start + PAGE)
     return start, min(stop, total)
 
@@ -304,18 +317,18 @@ def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:
     if part["next"] is None:
         return
     if row.event is None or row.message is not None:
-        part["link"] = page.compaction_url(_last_compaction(page, at), text="all")
+        part["link"] = page.compaction_url(_last_compaction(page, at), page.side, text="all")
         part["more_chars"] = f"{part['left']:,}"
         return
-    path = reverse("event_part", args=[page.row.pk, row.event, part["index"]])
+    path = reverse("message_part", args=[page.row.pk, message_number(row.event), part["index"]])
     part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
 
 
-def _last_compaction(page: Frame, at: int) -> str:
-    """The key of the compaction that a step's request is built on."""
+def _last_compaction(page: Frame, at: int) -> int:
+    """The index of the compaction that a step's request is built on."""
     if page.side == "replayed":
-        return f"p{max(0, sum(item.step <= at for item in page.analysis.replayed.compactions) - 1)}"
-    return f"r{max(0, int(page.analysis.ledger.steps['epoch'][at]))}"
+        return max(0, sum(item.step <= at for item in page.analysis.replayed.compactions) - 1)
+    return max(0, int(page.analysis.ledger.steps["epoch"][at]))
 
 
 def _costs(page: Frame, row: Row) -> tuple[int | None, int | None, str]:
@@ -345,7 +358,7 @@ def _edges(page: Frame, at: int, show: str, start: int, stop: int, total: int) -
 
 def _edge(page: Frame, at: int, show: str, name: str, start: int, stop: int, left: int) -> dict[str, Any]:
     part = reverse("step_messages", args=[page.row.pk])
-    where = {"at": at, "side": page.shown_side, "show": show, "from": start}
+    where = {"at": step_number(at), "side": page.shown_side, "show": show, "from": message_number(start)}
     return {
         name: page.paths["steps"] + page.choice.query(**where),
         f"{name}_part": part + page.choice.query(**where, to=stop, only=name),
@@ -362,7 +375,7 @@ def _message_tabs(page: Frame, at: int, show: str, sent: int, missing: int) -> l
     return [
         {
             "label": label,
-            "url": path + page.choice.query(at=at, side=page.shown_side, show=value),
+            "url": path + page.choice.query(at=step_number(at), side=page.shown_side, show=value),
             "current": name == show,
         }
         for name, label, value in tabs

@@ -121,13 +121,13 @@ class Island {
     const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
     if (!reset && from === undefined) return;
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.fetch(reset ? null : [Math.floor(from), Math.ceil(to) + 1]), 120);
+    this.timer = setTimeout(() => this.fetch(reset ? null : [Math.floor(from), Math.ceil(to)]), 120);
   }
 
   async fetch(range) {
     if (!range) return this.show(this.whole);
     const url = new URL(this.element.dataset.url, location.href);
-    url.searchParams.set("from", Math.max(0, range[0]));
+    url.searchParams.set("from", Math.max(1, range[0]));
     url.searchParams.set("to", range[1]);
     this.request?.abort();
     this.request = new AbortController();

@@ -1,4 +1,4 @@
-// The stepper: keeps the step list, the strip and the swapped panes in step with each other.
+// The stepper: keeps the step list, the strip and the swapped panes in step with each other. Steps are counted from 1.
 const panes = document.querySelector("[data-stepper]");
 const pane = document.querySelector("[data-list-pane]");
 const ROW = 28;
@@ -19,7 +19,7 @@ async function load(from) {
   loading = true;
   const { url } = list().dataset;
   const target = new URL(url, location.href);
-  target.searchParams.set("from", Math.max(0, from));
+  target.searchParams.set("from", Math.max(1, from));
   target.searchParams.set("at", document.getElementById("step").dataset.at);
   try {
     await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" });
@@ -31,7 +31,7 @@ async function load(from) {
 // Rows that come into view but are not loaded are asked for, so that a list of any length scrolls.
 function scrolled() {
   const { from, to, count } = list().dataset;
-  const first = Math.floor(pane.scrollTop / ROW);
+  const first = Math.floor(pane.scrollTop / ROW) + 1;
   const last = Math.ceil((pane.scrollTop + pane.clientHeight) / ROW);
   const missing = first < Number(from) || (last > Number(to) && Number(to) < Number(count));
   if (missing) load(first - AHEAD);
@@ -39,7 +39,7 @@ function scrolled() {
 
 async function show(step, { focus } = {}) {
   for (const old of list().querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
-  const top = step * ROW;
+  const top = (step - 1) * ROW;
   if (top < pane.scrollTop + ROW || top > pane.scrollTop + pane.clientHeight - 3 * ROW) {
     pane.scrollTop = Math.max(0, top - pane.clientHeight / 2);
   }

@@ -35,10 +35,10 @@ def test_arrow_keys_read_the_calls_and_enter_opens_one(visit):
     page = visit()
     page.focus("[data-plot]")
     page.keyboard.press("Home")
-    wait(page, "/^step 0: recorded [0-9,]+, estimated/.test(document.getElementById('announce').textContent)")
+    wait(page, "/^step 1: recorded [0-9,]+, estimated/.test(document.getElementById('announce').textContent)")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(r"steps\?at=1$"))
+    page.wait_for_url(re.compile(r"steps\?at=2$"))
 
 
 def test_the_figure_opens_as_a_table_in_place(visit):

@@ -91,9 +91,9 @@ def test_3_the_overview_says_what_happened_and_shows_it(page, sessions):
 
 
 def test_4_a_step_shows_the_request_and_the_decision(page, sessions):
-    page.goto(sessions("long-coding") + "steps?at=37")
+    page.goto(sessions("long-coding") + "steps?at=38")
     page.keyboard.press("k")
-    page.wait_for_selector('#step[data-at="36"]')
+    page.wait_for_selector('#step[data-at="37"]')
     assert page.locator("#messages article").count() == 40
     kinds = {"toolcall", "toolresult", "text"}
     assert all(page.locator(f".part-{kind}").count() for kind in kinds)
@@ -103,13 +103,13 @@ def test_4_a_step_shows_the_request_and_the_decision(page, sessions):
 
 
 def test_5_a_compaction_shows_before_after_summary_and_prompt(page, sessions):
-    page.goto(sessions("long-coding") + "steps?at=37")
+    page.goto(sessions("long-coding") + "steps?at=38")
     page.click("text=What this compaction did")
-    page.wait_for_url(re.compile(r"/c/r0/"))
+    page.wait_for_url(re.compile(r"/c/1/"))
     assert page.locator(".change .value").count() == 3
     shot(page, "5-recorded-compaction-light", full_page=True)
     page.keyboard.press("4")
-    page.wait_for_url(re.compile(r"/c/p0/"))
+    page.wait_for_url(re.compile(r"/c/1/\?side=replayed"))
     assert "[Conversation to summarize]" in page.inner_text("main")
     assert "What it never saw" in page.inner_text("main")
     shot(page, "5-replayed-compaction-light", full_page=True)

@@ -18,7 +18,7 @@ PAGES = {
     "gallery-new": "/gallery/new",
     "gallery-plan": "/gallery/new?from=Stress_200k_100Turns_MixedWorkload",
     "gallery-step": "/gallery/step",
-    "gallery-later": "/gallery/step?scenario=Stress_200k_ToolHeavy&at=23",
+    "gallery-later": "/gallery/step?scenario=Stress_200k_ToolHeavy&at=24",
 }
 
 
@@ -97,9 +97,9 @@ def test_the_preview_follows_the_typing_and_the_session_is_made(page):
 
 
 def test_a_step_is_read_with_the_keyboard(page):
-    page.goto("/gallery/step?scenario=Stress_200k_ToolHeavy&at=20")
+    page.goto("/gallery/step?scenario=Stress_200k_ToolHeavy&at=21")
     page.keyboard.press("j")
-    page.wait_for_url("**at=21")
+    page.wait_for_url("**at=22")
     page.locator('a[href="#stage-5"]').focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**#stage-5")

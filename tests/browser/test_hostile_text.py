@@ -32,7 +32,7 @@ def hostile(served):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "?window=300", "steps?at=9", "steps?at=9&window=300&side=replayed", "c/p0/?window=300"]
+    "path", ["", "?window=300", "steps?at=10", "steps?at=10&window=300&side=replayed", "c/1/?window=300&side=replayed"]
 )
 def test_nothing_in_a_session_runs_or_leads_out(page, hostile, path):
     page.goto(hostile + path)
@@ -53,7 +53,7 @@ def test_nothing_in_a_session_runs_or_leads_out(page, hostile, path):
 
 
 def test_characters_that_hide_or_turn_text_are_marked(page, hostile):
-    page.goto(hostile + "steps?at=9")
+    page.goto(hostile + "steps?at=10")
     text = page.inner_text("#messages")
     assert "⟨U+202E⟩" in text
     assert "␛[31m" in text

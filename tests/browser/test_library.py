@@ -111,7 +111,7 @@ def test_a_hit_opens_the_step_that_has_it(open_page, library):
     assert page.locator("mark").all_inner_texts() == ["Alpha deploy needle"]
     with page.expect_navigation():
         page.locator(".hit a").click()
-    assert page.locator("#e0").is_visible()
+    assert page.locator("#m1").is_visible()
 
 
 def test_a_full_page_of_sessions_stays_small(open_page, library):

@@ -10,13 +10,13 @@ PAGES = {
     "home": ("", "/"),
     "overview": ("long-coding", ""),
     "what-if": ("timing-gap", "?window=100000"),
-    "table": ("timing-gap", "?table=0"),
-    "step": ("long-coding", "steps?at=37"),
-    "step-gone": ("timing-gap", "steps?at=50&show=gone"),
-    "recorded-compaction": ("long-coding", "c/r1/"),
-    "replayed-compaction": ("timing-gap", "c/p0/"),
+    "table": ("timing-gap", "?table=1"),
+    "step": ("long-coding", "steps?at=38"),
+    "step-gone": ("timing-gap", "steps?at=51&show=gone"),
+    "recorded-compaction": ("long-coding", "c/2/"),
+    "replayed-compaction": ("timing-gap", "c/1/?side=replayed"),
     "error": ("timing-gap", "?cap=many"),
-    "missing": ("timing-gap", "c/r99/"),
+    "missing": ("timing-gap", "c/99/"),
 }
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 CHECK = f"axe.run(document, {{runOnly: {json.dumps(RULES)}, resultTypes: ['violations']}})"
@@ -70,7 +70,7 @@ def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "steps?at=30000", "steps?at=30000&side=replayed", "c/r100/", "c/p50/", "?table=40000"]
+    "path", ["", "steps?at=30000", "steps?at=30000&side=replayed", "c/101/", "c/51/?side=replayed", "?table=40000"]
 )
 def test_a_session_of_fifty_thousand_steps_stays_small(open_page, big, path):
     page = open_page()

@@ -38,9 +38,9 @@ def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
     overview.focus("[data-plot]")
     overview.keyboard.press("End")
     overview.keyboard.press("ArrowLeft")
-    wait(overview, "document.getElementById('announce').textContent.includes('step 53: ')")
+    wait(overview, "document.getElementById('announce').textContent.includes('step 54: ')")
     overview.keyboard.press("Enter")
-    overview.wait_for_url(re.compile(r"steps\?at=53"))
+    overview.wait_for_url(re.compile(r"steps\?at=54"))
 
 
 def test_a_changed_setting_is_replayed_at_once_and_stands_in_the_address(overview):
@@ -106,12 +106,12 @@ def test_the_chart_can_be_read_as_a_table(overview):
     overview.wait_for_selector(".chart-table tbody tr")
     assert overview.locator(".chart-table tbody tr").count() == 50
     overview.locator(".chart-table tbody tr >> nth=48 >> a").click()
-    overview.wait_for_url(re.compile(r"steps\?at=48"))
+    overview.wait_for_url(re.compile(r"steps\?at=49"))
 
 
 def test_a_finding_leads_to_its_step(overview):
     overview.locator(".finding a").first.click()
-    overview.wait_for_selector('#step[data-at="48"]')
+    overview.wait_for_selector('#step[data-at="49"]')
 
 
 def test_a_zoom_fetches_the_points_between(page, big):
@@ -120,7 +120,7 @@ def test_a_zoom_fetches_the_points_between(page, big):
     zoom = "Plotly.relayout(document.querySelector('[data-plot]'), {'xaxis.range[0]': 100, 'xaxis.range[1]': 300})"
     with page.expect_response(re.compile("figure.json")) as answer:
         page.evaluate(zoom)
-    assert "from=100&to=301" in answer.value.url
+    assert "from=100&to=300" in answer.value.url
     wait(page, "document.querySelector('[data-plot]').layout.xaxis.range[1] < 302")
 
 

@@ -9,7 +9,7 @@ from tests.browser.conftest import nodes, wait
 
 @pytest.fixture
 def stepper(page, sessions):
-    page.goto(sessions("long-coding") + "steps?at=20")
+    page.goto(sessions("long-coding") + "steps?at=21")
     page.wait_for_selector('.step[aria-current="step"]')
     return page
 
@@ -24,55 +24,55 @@ def press(page, key: str, expected: int) -> None:
 
 
 def test_keys_go_through_steps_compactions_and_ends(stepper):
-    press(stepper, "j", 21)
-    press(stepper, "ArrowDown", 22)
-    press(stepper, "k", 21)
-    press(stepper, "]", 37)
-    press(stepper, "]", 85)
-    press(stepper, "[", 37)
-    press(stepper, "End", 143)
-    press(stepper, "Home", 0)
-    assert stepper.url.endswith("steps?at=0")
+    press(stepper, "j", 22)
+    press(stepper, "ArrowDown", 23)
+    press(stepper, "k", 22)
+    press(stepper, "]", 38)
+    press(stepper, "]", 86)
+    press(stepper, "[", 38)
+    press(stepper, "End", 144)
+    press(stepper, "Home", 1)
+    assert stepper.url.endswith("steps?at=1")
 
 
 def test_keys_go_through_user_turns_and_findings(stepper):
     stepper.keyboard.press("Shift+J")
-    wait(stepper, "Number(document.getElementById('step').dataset.at) > 20")
+    wait(stepper, "Number(document.getElementById('step').dataset.at) > 21")
     turn = shown(stepper)
     press(stepper, "k", turn - 1)
-    press(stepper, "}", 37)
+    press(stepper, "}", 38)
     stepper.keyboard.press("Shift+BracketLeft")
-    wait(stepper, "Number(document.getElementById('step').dataset.at) < 37")
+    wait(stepper, "Number(document.getElementById('step').dataset.at) < 38")
 
 
 def test_the_list_the_strip_and_the_title_follow_the_step(stepper):
     before = stepper.evaluate("document.querySelector('[data-cursor]').style.left")
-    press(stepper, "End", 143)
-    stepper.wait_for_selector('.step[data-step="143"][aria-current="step"]')
+    press(stepper, "End", 144)
+    stepper.wait_for_selector('.step[data-step="144"][aria-current="step"]')
     assert stepper.evaluate("document.querySelector('[data-cursor]').style.left") != before
-    assert stepper.title().startswith("Step 143")
-    assert stepper.inner_text("#announce") == "step 143 of 144"
+    assert stepper.title().startswith("Step 144")
+    assert stepper.inner_text("#announce") == "step 144 of 144"
     assert stepper.locator(".step[aria-current]").count() == 1
 
 
 def test_back_returns_to_the_step_before(stepper):
-    press(stepper, "j", 21)
+    press(stepper, "j", 22)
     stepper.go_back()
-    stepper.wait_for_selector('#step[data-at="20"]')
+    stepper.wait_for_selector('#step[data-at="21"]')
 
 
 def test_g_takes_a_step_number(stepper):
     stepper.keyboard.press("g")
-    stepper.keyboard.type("99")
+    stepper.keyboard.type("100")
     stepper.keyboard.press("Enter")
-    stepper.wait_for_selector('#step[data-at="99"]')
-    assert "at=99" in stepper.url
+    stepper.wait_for_selector('#step[data-at="100"]')
+    assert "at=100" in stepper.url
 
 
 def test_letters_typed_into_a_field_are_not_shortcuts(stepper):
     stepper.keyboard.press("g")
     stepper.keyboard.press("j")
-    assert shown(stepper) == 20
+    assert shown(stepper) == 21
 
 
 def test_shortcuts_can_be_switched_off(stepper):
@@ -83,43 +83,43 @@ def test_shortcuts_can_be_switched_off(stepper):
     stepper.keyboard.press("j")
     stepper.reload()
     stepper.keyboard.press("j")
-    assert shown(stepper) == 20
+    assert shown(stepper) == 21
 
 
 def test_numbers_open_the_tabs_and_escape_goes_back(stepper):
     stepper.keyboard.press("3")
-    stepper.wait_for_url(re.compile(r"/c/r0/$"))
+    stepper.wait_for_url(re.compile(r"/c/1/$"))
     stepper.keyboard.press("Escape")
-    stepper.wait_for_url(re.compile(r"steps\?at=37"))
-    stepper.wait_for_selector('#step[data-at="37"]')
+    stepper.wait_for_url(re.compile(r"steps\?at=38"))
+    stepper.wait_for_selector('#step[data-at="38"]')
     stepper.keyboard.press("Escape")
     stepper.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/$"))
 
 
 def test_a_click_in_the_list_shows_that_step(stepper):
-    stepper.click('.step[data-step="24"]')
-    stepper.wait_for_selector('#step[data-at="24"]')
-    assert stepper.locator('.step[data-step="24"]').get_attribute("aria-current") == "step"
+    stepper.click('.step[data-step="25"]')
+    stepper.wait_for_selector('#step[data-at="25"]')
+    assert stepper.locator('.step[data-step="25"]').get_attribute("aria-current") == "step"
 
 
 def test_a_click_on_the_strip_goes_there(stepper):
     box = stepper.locator("#strip").bounding_box()
     stepper.mouse.click(box["x"] + box["width"] * 0.75, box["y"] + 20)
-    stepper.wait_for_selector('#step[data-at="108"]')
-    assert "at=108" in stepper.url
+    stepper.wait_for_selector('#step[data-at="109"]')
+    assert "at=109" in stepper.url
 
 
 def test_a_scrolled_list_loads_its_rows(page, big):
-    page.goto(big + "steps?at=0")
+    page.goto(big + "steps?at=1")
     page.evaluate("document.querySelector('[data-list-pane]').scrollTop = 28 * 30000")
-    page.wait_for_selector('.step[data-step="30000"]')
-    page.click('.step[data-step="30010"]')
-    page.wait_for_selector('#step[data-at="30010"]')
+    page.wait_for_selector('.step[data-step="30001"]')
+    page.click('.step[data-step="30011"]')
+    page.wait_for_selector('#step[data-at="30011"]')
     assert nodes(page) < 2000
 
 
 def test_more_of_a_long_part_comes_in_place(page, sessions):
-    page.goto(sessions("small-window") + "steps?at=5")
+    page.goto(sessions("small-window") + "steps?at=6")
     more = page.locator("a.more").last
     before = page.locator("#messages").inner_text()
     more.click()
@@ -129,6 +129,6 @@ def test_more_of_a_long_part_comes_in_place(page, sessions):
 
 def test_it_works_without_javascript(open_page, sessions):
     page = open_page(java_script_enabled=False)
-    page.goto(sessions("timing-gap") + "steps?at=47")
+    page.goto(sessions("timing-gap") + "steps?at=48")
     page.click("a[title='next step (j)']")
     assert "180,018 ≥ 180,000" in page.inner_text("#inspector")

@@ -66,9 +66,10 @@ def test_a_long_session_has_at_most_two_thousand_points_a_series():
     assert max(len(trace.x) for trace in figure.data) <= 2000
 
 
-def test_a_zoomed_range_is_drawn_alone():
+def test_a_zoomed_range_is_drawn_alone_with_steps_counted_from_1():
     figure = context_timeline(made(50_000), 100, 200)
-    assert (figure.data[0].x[0], figure.data[0].x[-1]) == (100, 199)
+    assert (figure.data[0].x[0], figure.data[0].x[-1]) == (101, 200)
+    assert figure.layout.xaxis.range == (100.5, 200.5)
 
 
 def test_a_window_far_above_the_session_is_named_but_not_drawn_to_scale():

@@ -15,7 +15,7 @@ def figure(count=50):
 def test_each_call_is_a_point_that_knows_its_step():
     calls = figure().data[-1]
     assert len(calls.x) == len(calls.y) == len(calls.customdata) == 50
-    assert (calls.y[7], calls.customdata[7]) == (2 * calls.x[7], 7)
+    assert (calls.y[7], calls.customdata[7]) == (2 * calls.x[7], 8)
 
 
 def test_a_guide_line_has_its_ratio_all_along():

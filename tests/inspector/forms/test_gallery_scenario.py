@@ -51,8 +51,8 @@ def test_a_written_plan_reads_as_the_same_turns():
     assert parse_plan(written_plan(parse_plan(PLAN))) == parse_plan(PLAN)
 
 
-@pytest.mark.parametrize(("usage", "first"), [("yes", 0), ("no", None), ("from", 7)])
-def test_usage_is_reported_always_never_or_from_a_turn_on(usage, first):
+@pytest.mark.parametrize(("usage", "first"), [("yes", 0), ("no", None), ("from", 6)])
+def test_usage_is_reported_always_never_or_from_a_turn_on_counted_from_1(usage, first):
     assert simulation(usage=usage, usage_turn="7").reported_from == first
 
 

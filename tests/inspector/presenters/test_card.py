@@ -68,5 +68,5 @@ def test_every_number_has_a_source_and_the_step_it_was_measured_at(gap):
     terms = with_window_source(policy.explain(observed, 48), Sourced(200_000, Source.MODEL_TABLE))
     shown = card(observed, 48, terms, side="recorded")["terms"]
     assert [term["name"] for term in shown if not term["source"]] == []
-    assert {term["as_of"] for term in shown} == {None, 47}
+    assert {term["as_of"] for term in shown} == {None, 48}
     assert next(term["source"] for term in shown if term["name"] == "context window") == "model table"

@@ -38,7 +38,7 @@ def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
 def test_it_shows_the_engines_own_error_with_a_link_to_the_worst_call(html, coding):
     found = measure_session(convert.load_ledger(coding)).overall
     assert percent(found.mape, 1, 2) in html
-    assert f"{reverse('session_steps', args=[coding.pk])}?at={found.worst_step}" in html
+    assert f"{reverse('session_steps', args=[coding.pk])}?at={found.worst_step + 1}" in html
     assert "hx-trigger" not in html.partition('id="estimator"')[2].partition(">")[0]
 
 
@@ -62,9 +62,9 @@ def test_a_ratio_that_nothing_measured_is_called_assumed(html):
 
 def test_the_figure_can_be_read_as_a_table(client, coding):
     finish()
-    html = client.get(address(coding) + "?table=0").content.decode()
+    html = client.get(address(coding) + "?table=1").content.decode()
     assert html.count("<tr>") > 50
-    assert "steps?at=0" in html
+    assert "steps?at=1" in html
 
 
 def test_a_part_carries_no_script_and_its_figure_can_be_fetched(client, coding, part_of):

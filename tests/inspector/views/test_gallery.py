@@ -128,15 +128,15 @@ def test_its_session_replays_as_the_gallery_plays_it(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
     made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     page = text(client.get(made.get_absolute_url()))
-    assert "1 compaction, the first at step 21" in page
+    assert "1 compaction, the first at step 22" in page
     assert "Simulated under contextguard, profile current: 1 compaction" in page
-    assert "178,184 of 200,000 at step 20" in page
+    assert "178,184 of 200,000 at step 21" in page
 
 
 def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
     made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
-    steps = f"{made.get_absolute_url()}steps?at=23"
+    steps = f"{made.get_absolute_url()}steps?at=24"
     assert "The replay&#x27;s decision" in text(client.get(steps))
     assert "9,633" in text(client.get(steps))
     assert "106,712" in text(client.get(f"{steps}&side=recorded"))
@@ -145,8 +145,8 @@ def test_its_steps_show_what_the_policy_sends_unless_asked_otherwise(client, sto
 def test_the_card_of_a_simulated_step_leads_to_its_explanation(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
     made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
-    page = text(client.get(f"{made.get_absolute_url()}steps?at=21"))
-    assert "/gallery/step?scenario=Stress_200k_ToolHeavy&amp;guard=contextguard&amp;at=21" in page
+    page = text(client.get(f"{made.get_absolute_url()}steps?at=22"))
+    assert "/gallery/step?scenario=Stress_200k_ToolHeavy&amp;guard=contextguard&amp;at=22" in page
 
 
 def test_an_unknown_scenario_is_not_opened(client):
@@ -160,7 +160,7 @@ def test_an_unknown_scenario_is_not_opened(client):
 
 def test_the_form_starts_with_a_preview(client):
     page = text(client.get("/gallery/new"))
-    assert "1 compaction, at step 20." in page
+    assert "1 compaction, at step 21." in page
     assert "At most 1,000 turns" in page
 
 
@@ -216,7 +216,7 @@ def test_one_step_is_told_with_the_arithmetic_of_the_timing_gap(client):
 
 
 def test_a_later_step_shows_the_summary_put_in(client):
-    page = text(client.get("/gallery/step?scenario=Stress_200k_ToolHeavy&at=23"))
+    page = text(client.get("/gallery/step?scenario=Stress_200k_ToolHeavy&at=24"))
     assert "It takes the place of the first 43 events" in page
     assert "47 - 43 + 1" in page
 

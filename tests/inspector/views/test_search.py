@@ -24,7 +24,7 @@ def row(bring) -> Session:
 
 def test_a_hit_links_to_its_step(client, row):
     page = client.get("/search?q=needle").content.decode()
-    assert f"/s/{row.pk}/steps?at=0#e0" in page
+    assert f"/s/{row.pk}/steps?at=1#m1" in page
     assert "<mark>needle</mark>" in page
 
 

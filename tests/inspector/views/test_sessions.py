@@ -22,13 +22,15 @@ def test_it_opens_with_a_verdict_and_four_figures(client, gap):
 
 
 def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, gap):
-    text = page(client, gap, "?table=0").content.decode()
-    assert "Recorded prompt tokens peak at 70.0\u00a0% of the window at step 47" in text
+    text = page(client, gap, "?table=1").content.decode()
+    assert "Recorded prompt tokens peak at 70.0\u00a0% of the window at step 48" in text
     assert text.count('<th scope="row" class="num"><a href') == 50
+    assert f'<th scope="row" class="num"><a href="{gap.get_absolute_url()}steps?at=1">1</a></th>' in text
+    assert "Steps 1 to 50 of 55" in text
 
 
 def test_findings_lead_to_their_steps(client, gap):
-    assert f"{gap.get_absolute_url()}steps?at=48" in page(client, gap).content.decode()
+    assert f"{gap.get_absolute_url()}steps?at=49" in page(client, gap).content.decode()
 
 
 def test_a_changed_setting_is_replayed_and_compared(part_of, gap):
@@ -69,7 +71,7 @@ def test_a_failed_setting_does_not_become_the_address(part_of, gap):
 
 def test_a_zoom_gets_its_own_points(client, coding):
     figure = json.loads(page(client, coding, "figure.json?from=10&to=20").content)
-    assert figure["layout"]["xaxis"]["range"] == [9.5, 19.5]
+    assert figure["layout"]["xaxis"]["range"] == [9.5, 20.5]
 
 
 def test_the_window_can_be_set_by_hand_and_given_back(client, gap):

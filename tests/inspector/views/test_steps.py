@@ -13,76 +13,99 @@ def steps(gap):
 
 
 def test_the_decision_card_shows_the_arithmetic_with_its_sources(client, steps):
-    text = client.get(steps + "?at=48").content.decode()
+    text = client.get(steps + "?at=49").content.decode()
     assert "180,018 ≥ 180,000" in text
     assert "clamp(2.0000, 1, 5)" in text
-    assert "measured at step 47" in text
+    assert "measured at step 48" in text
     assert 'data-source="provider"' in text
 
 
 def test_it_says_what_the_stale_count_would_have_said(client, steps):
-    assert "would have let it pass" in client.get(steps + "?at=48").content.decode()
+    assert "would have let it pass" in client.get(steps + "?at=49").content.decode()
 
 
 def test_a_step_below_the_threshold_says_how_much_room_is_left(client, steps):
-    assert re.search(r"No compaction: [\d,]+ tokens are left", client.get(steps + "?at=10").content.decode())
+    assert re.search(r"No compaction: [\d,]+ tokens are left", client.get(steps + "?at=11").content.decode())
 
 
 def test_a_key_swaps_only_the_panes_of_the_step(part_of, steps):
-    text = part_of(steps + "?at=7", "step").content.decode()
+    text = part_of(steps + "?at=8", "step").content.decode()
     assert "<html" not in text
-    assert 'id="step" data-at="7"' in text
-    assert "<title>Step 7" in text
+    assert 'id="step" data-at="8"' in text
+    assert "<title>Step 8" in text
     assert 'id="steps"' not in text
 
 
 def test_every_key_of_the_stepper_is_a_link(client, steps):
-    text = client.get(steps + "?at=20").content.decode()
-    assert f'data-key="j ArrowDown" title="next step (j)" href="{steps}?at=21"' in text
-    assert f'data-key="]" title="next compaction (])" href="{steps}?at=48"' in text
-    assert f'data-key="End" title="last step (End)" href="{steps}?at=54"' in text
+    text = client.get(steps + "?at=21").content.decode()
+    assert f'data-key="j ArrowDown" title="next step (j)" href="{steps}?at=22"' in text
+    assert f'data-key="]" title="next compaction (])" href="{steps}?at=49"' in text
+    assert f'data-key="End" title="last step (End)" href="{steps}?at=55"' in text
 
 
 def test_settings_of_the_replay_stay_in_the_links(client, steps):
-    assert f"{steps}?window=100000&amp;at=21" in client.get(steps + "?at=20&window=100000").content.decode()
+    assert f"{steps}?window=100000&amp;at=22" in client.get(steps + "?at=21&window=100000").content.decode()
 
 
 def test_what_is_no_longer_in_the_request_can_be_seen(client, steps):
-    text = client.get(steps + "?at=50&show=gone").content.decode()
+    text = client.get(steps + "?at=51&show=gone").content.decode()
     assert "no longer in it 97" in text
     assert 'title="not sent any more; a summary stands for it">summarised' in text
 
 
 def test_the_replayed_side_shows_its_own_request(client, steps):
-    text = client.get(steps + "?at=50&side=replayed").content.decode()
+    text = client.get(steps + "?at=51&side=replayed").content.decode()
     assert "The replay&#x27;s decision" in text or "The replay's decision" in text
 
 
 def test_a_modelled_summary_counts_by_its_modelled_size(client, steps):
-    text = client.get(steps + "?at=48&side=replayed").content.decode()
+    text = client.get(steps + "?at=49&side=replayed").content.decode()
     size = int(re.search(r"\(([\d,]+) bytes; only the size", text)[1].replace(",", ""))
     assert f"est. <b>{size // 4:,}</b>" in text
 
 
-def test_a_step_beyond_the_end_is_the_last_one(client, steps):
-    assert 'data-at="54"' in client.get(steps + "?at=999999").content.decode()
-    assert 'data-at="0"' in client.get(steps + "?at=minus").content.decode()
+@pytest.mark.parametrize(
+    ("typed", "shown"), [("999999", 55), ("56", 55), ("0", 1), ("minus", 1), ("-3", 1), ("1.5", 1), ("9" * 400, 1)]
+)
+def test_an_address_of_a_step_that_is_not_there_shows_the_nearest_and_says_so(client, steps, typed, shown):
+    response = client.get(f"{steps}?at={typed}")
+    text = response.content.decode()
+    assert response.status_code == 200
+    assert f'id="step" data-at="{shown}"' in text
+    assert f"There is no step {typed[:20]}: this session has steps 1 to 55. This is step {shown}." in text
+
+
+@pytest.mark.parametrize("address", ["", "?at=1", "?at=55", "?at=01"])
+def test_an_address_of_a_step_that_is_there_needs_no_words(client, steps, address):
+    assert "There is no step" not in client.get(steps + address).content.decode()
+
+
+def test_the_first_step_is_step_1_of_all_everywhere_on_its_page(client, steps):
+    text = client.get(steps + "?at=1").content.decode()
+    assert "<title>Step 1 –" in text
+    assert re.search(r"<h1>Step 1 <span[^>]*>of 55 · user turn 1 of", text)
+    assert '<span class="num">1 / 55</span>' in text
+    assert f'href="{steps}?at=1" data-step="1" aria-current="step"' in text
+    assert '<span class="step-n">0</span>' not in text
+    assert 'id="m1"' in text
+    assert "#1</span>" in text
+    assert "#0</span>" not in text
 
 
 def test_the_list_is_a_window_with_room_for_the_rest(client, coding):
-    text = client.get(coding.get_absolute_url() + "steps?at=143").content.decode()
+    text = client.get(coding.get_absolute_url() + "steps?at=144").content.decode()
     assert text.count('class="step"') + text.count('class="step ') == 90
     assert 'style="height:1512px"' in text
 
 
 def test_another_window_of_the_list_can_be_fetched(client, coding):
-    text = client.get(coding.get_absolute_url() + "steps/list?from=10&at=12").content.decode()
-    assert 'data-from="10" data-to="100"' in text
+    text = client.get(coding.get_absolute_url() + "steps/list?from=11&at=13").content.decode()
+    assert 'data-from="11" data-to="100"' in text
 
 
 def test_earlier_messages_come_in_pieces(client, coding):
     base = coding.get_absolute_url()
-    first = client.get(base + "steps?at=36").content.decode()
+    first = client.get(base + "steps?at=37").content.decode()
     part = re.search(r'hx-get="([^"]+only=earlier)"', first)
     assert part is not None
     more = client.get(part[1].replace("&amp;", "&")).content.decode()
@@ -93,7 +116,7 @@ def test_earlier_messages_come_in_pieces(client, coding):
 def test_a_long_part_is_folded_and_comes_whole(client, store):
     text = "".join(f"line {number}\n" for number in range(5_000))
     row = store(session(user("go"), tool_call(), tool_result(text), model("done")))
-    shown = client.get(row.get_absolute_url() + "steps?at=1").content.decode()
+    shown = client.get(row.get_absolute_url() + "steps?at=2").content.decode()
     link = re.search(r'hx-get="([^"]+/part/0\?from=900)"', shown)
     found = text[:900]
     while link is not None:
@@ -105,7 +128,7 @@ def test_a_long_part_is_folded_and_comes_whole(client, store):
 
 def test_hostile_text_stays_text(client, store):
     row = store(session(user("<script>alert(1)</script>\u202e\x1b[31m"), model("ok", reasoning="<b>x</b>")))
-    text = client.get(row.get_absolute_url() + "steps?at=0").content.decode()
+    text = client.get(row.get_absolute_url() + "steps?at=1").content.decode()
     assert "<script>alert(1)" not in text
     assert "⟨U+202E⟩␛[31m" in text
 
@@ -116,5 +139,6 @@ def test_a_session_without_model_calls_says_so(client, store):
 
 
 def test_a_part_that_is_not_there_is_not_found(client, gap):
-    assert client.get(gap.get_absolute_url() + "events/99999/part/0").status_code == 404
-    assert client.get(gap.get_absolute_url() + "events/0/part/9").status_code == 404
+    assert client.get(gap.get_absolute_url() + "messages/99999/part/0").status_code == 404
+    assert client.get(gap.get_absolute_url() + "messages/1/part/9").status_code == 404
+    assert client.get(gap.get_absolute_url() + "messages/0/part/0").status_code == 404
