@@ -17,7 +17,7 @@ import numpy as np
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import event_columns
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
-from guard_core.packing import check_version, decode, encode
+from guard_core.packing import decode_version, encode
 from guard_core.ratios import KINDS, MESSAGE, MODEL_TEXT, Floats, content, content_of, estimates, fit, start_ratios
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
@@ -133,8 +133,7 @@ class Attribution:
     @classmethod
     def from_bytes(cls, data: bytes) -> Attribution:
         """The attribution again; GuardError for bytes of another version or of something else."""
-        stored = decode(data, _Stored, "attribution")
-        check_version(stored.version, ATTRIBUTION_VERSION, "attribution")
+        stored = decode_version(data, _Stored, ATTRIBUTION_VERSION, "attribution")
         columns = unpack_columns(stored.columns)
         return cls(
             tokens=columns["tokens"],

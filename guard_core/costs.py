@@ -5,6 +5,7 @@ Plain counts, one event at a time; the ledger makes its columns of them.
 
 from __future__ import annotations
 
+import zlib
 from array import array
 
 from guard_core.events import (
@@ -19,6 +20,7 @@ from guard_core.events import (
     utf8_bytes,
 )
 from guard_core.tokens.heuristic import event_costs
+from guard_core.tokens.lexical import lexical_tokens
 
 # One entry per event. Tokens of the first three are ContextGuard's heuristic (bytes // 4 per field), split by what
 # its profiles count or leave out, so that any profile is a sum of columns.
@@ -37,12 +39,19 @@ EVENT_COLUMNS = (
     "request_bytes",  # UTF-8 bytes of the first non-empty text part
     "fallback_bytes",  # what the mechanical summary takes from it
     "transcript_bytes",  # what the summariser's prompt shows of it
+    "lexical_tokens",  # about the tokens of all text, by classes of bytes
+    "tool",  # which tool's result it holds (the first, where there are several): tool_key of its name, 0: none
 )
 USER, MODEL, SYSTEM = 1, 2, 4
 HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
 IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
 _ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
+
+
+def tool_key(name: str) -> int:
+    """A tool's name as a number, the same in every session."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass"))
 
 
 class EventCounter:
@@ -82,7 +91,7 @@ def event_columns(event: Event) -> dict[str, int]:
     """The cost of one event in every column of EVENT_COLUMNS, in their order; in one pass, since all are counted."""
     text_tokens, inline_tokens, metadata_tokens = event_costs(event)
     flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
-    chars = total = media = reasoning = call = result = opaque = 0
+    chars = total = media = reasoning = call = result = opaque = lexical = tool = 0
     request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
     said = len(event.role.value) + 2
     for index, part in enumerate(event.parts):
@@ -90,6 +99,7 @@ def event_columns(event: Event) -> dict[str, int]:
         size = utf8_bytes(text)
         chars += len(text)
         total += size
+        lexical += lexical_tokens(text)
         if isinstance(part, TextPart | ReasoningPart):
             if text:
                 request = request or size
@@ -110,6 +120,7 @@ def event_columns(event: Event) -> dict[str, int]:
         elif isinstance(part, ToolResultPart):
             result += size
             transcript += said + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
+            tool = tool or tool_key(part.name)
             flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
         elif isinstance(part, MediaPart):
             media += part.size
@@ -129,4 +140,6 @@ def event_columns(event: Event) -> dict[str, int]:
         "request_bytes": request,
         "fallback_bytes": fallback,
         "transcript_bytes": transcript,
+        "lexical_tokens": lexical,
+        "tool": tool,
     }

@@ -7,6 +7,7 @@ GuardError
 │   └── LimitExceeded         it is larger, deeper or longer than allowed
 ├── SettingError              a setting has no such name or no such value
 ├── UnknownName               no policy, profile, scenario or format has this name
+├── OtherVersion             stored bytes were written by another version of the engine
 ├── SummaryFailed             the summariser gave an error instead of a summary
 └── TokenizerUnavailable      the vocabulary of a tokenizer cannot be loaded
 """
@@ -50,6 +51,10 @@ class SettingError(GuardError):
 
 class UnknownName(GuardError):
     """A policy, profile, scenario or format that is not registered; the message lists what is."""
+
+
+class OtherVersion(GuardError):
+    """Stored columns of another version; they can be made again from the session's events."""
 
 
 class SummaryFailed(GuardError):

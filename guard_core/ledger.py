@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import EVENT_COLUMNS, IN_PAIR, STARTS_TURN, EventCounter, event_columns
-from guard_core.packing import check_version, decode, encode
+from guard_core.packing import decode_version, encode
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
 from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
@@ -31,9 +31,10 @@ STEP_COLUMNS = (
     "epoch",  # index of the recorded compaction whose base this call was built on, -1: none yet
     "user_event",  # index of the event that began the user turn this call belongs to, -1: none
     "turn",  # number of that turn, from 0; -1 before the first
+    "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
-LEDGER_VERSION = 2  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 3  # of the stored bytes; raise it when a column is added or changes its meaning
 _SCALARS = (
     "system_tokens",
     "system_metadata_tokens",
@@ -42,6 +43,7 @@ _SCALARS = (
     "tools_recorded",
     "usage_ratio",
     "usage_reported_from",
+    "agent",
 )
 
 
@@ -78,6 +80,7 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     tools_recorded: bool
     usage_ratio: float | None
     usage_reported_from: int
+    agent: str
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Ledger:
     tools_recorded: bool = False
     usage_ratio: float | None = None
     usage_reported_from: int = 0
+    agent: str = ""  # the format of the recording, which is its agent's
     _prefixes: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -178,6 +182,7 @@ class Ledger:
             tools_recorded=session.tools is not None,
             usage_ratio=session.usage_ratio,
             usage_reported_from=session.usage_reported_from,
+            agent=session.format,
         )
 
     def to_bytes(self) -> bytes:
@@ -190,8 +195,7 @@ class Ledger:
     @classmethod
     def from_bytes(cls, data: bytes) -> Ledger:
         """The ledger again, exactly; GuardError for bytes of another version or of something else."""
-        stored = decode(data, _StoredLedger, "ledger")
-        check_version(stored.version, LEDGER_VERSION, "ledger")
+        stored = decode_version(data, _StoredLedger, LEDGER_VERSION, "ledger")
         scalars = {name: getattr(stored, name) for name in _SCALARS}
         return cls(unpack_columns(stored.events), unpack_columns(stored.steps), stored.bases, **scalars)
 
@@ -256,4 +260,12 @@ def _step_columns(session: Session, starts: Ints) -> dict[str, Ints]:
         "epoch": np.searchsorted(np.array(boundaries, dtype=np.int64), at, side="right") - 1,
         "user_event": padded[turn + 1],
         "turn": turn,
+        "model": _models(session),
     }
+
+
+def _models(session: Session) -> Ints:
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(call.model for call in session.calls if call.model))
+    }
+    return np.array([numbers.get(call.model, -1) for call in session.calls], dtype=np.int64)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from guard_core.errors import GuardError
+from guard_core.errors import GuardError, OtherVersion
 
 T = TypeVar("T")
 
@@ -24,7 +24,13 @@ def decode(data: bytes, kind: type[T], what: str) -> T:
         raise GuardError(f"the stored {what} cannot be read ({error}): import the session again") from error
 
 
-def check_version(found: int, expected: int, what: str) -> None:
-    """Stored bytes of another version are not guessed at."""
-    if found != expected:
-        raise GuardError(f"the stored {what} has version {found}, not {expected}: import the session again")
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+def decode_version(data: bytes, kind: type[T], version: int, what: str) -> T:
+    """The same for a value that holds its version; OtherVersion where that is another one, which is not guessed at."""
+    found = decode(data, _Versioned, what).version
+    if found != version:
+        raise OtherVersion(f"the stored {what} has version {found}, not {version}: import the session again")
+    return decode(data, kind, what)

@@ -18,7 +18,9 @@ import zstandard
 from django.db import transaction
 from django.db.models import F
 
-from guard_core.attribution import Attribution
+from guard_core.attribution import Attribution, attribute
+from guard_core.costs import EventCounter
+from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
@@ -31,6 +33,7 @@ from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store
 
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED = 2_000  # keys of texts in memory at once
+RECOUNTED = 200  # events in memory at once while columns are made again
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
 _local = threading.local()
@@ -243,12 +246,30 @@ _kept: Kept[Any] = Kept(KEPT_BYTES, _size)
 
 
 def _ledger(session_id: str) -> Ledger:
-    return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
+    try:
+        return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
+    except OtherVersion:
+        return _recounted(session_id)
+
+
+def _recounted(session_id: str) -> Ledger:
+    """The columns of a session that an earlier version stored, made again from its texts and stored."""
+    row, counter = Session.objects.get(pk=session_id), EventCounter()
+    for start in range(0, row.events, RECOUNTED):
+        for event in load_events(row, start, min(start + RECOUNTED, row.events)):
+            counter.add(event)
+    ledger = Ledger.counted(load_head(row), counter)
+    attribution = _pack(attribute(ledger).to_bytes()) if ledger.event_count else None
+    SessionData.objects.filter(session=row).update(ledger=_pack(ledger.to_bytes()), attribution=attribution)
+    return ledger
 
 
 def _attribution(session_id: str) -> Attribution | None:
     stored = _data(session_id, "attribution")
-    return Attribution.from_bytes(_unpack(stored)) if stored else None
+    try:
+        return Attribution.from_bytes(_unpack(stored)) if stored else None
+    except OtherVersion:
+        return attribute(_ledger(session_id))
 
 
 def _head(session_id: str) -> CoreSession:
