@@ -40,6 +40,6 @@ def test_an_older_attribution_is_made_again(older):
     assert convert.load_attribution(older).to_bytes() == convert.load_attribution(fresh).to_bytes()
 
 
-@pytest.mark.parametrize("page", ["overview", "steps", "compactions", "estimator"])
+@pytest.mark.parametrize("page", ["overview", "steps", "estimator"])
 def test_the_pages_of_an_older_session_open(older, client, page):
     assert client.get(reverse(f"session_{page}", args=[older.pk])).status_code == 200
