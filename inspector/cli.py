@@ -25,10 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from django.core.exceptions import ImproperlyConfigured
-    from django.db import OperationalError
+    from django.db import Error
 
     from inspector import environment
-    from inspector.serve import REFUSED, Refused, serve
+    from inspector.lease import Refused
+    from inspector.serve import REFUSED, serve
 
     try:
         if options.command == "worker":
@@ -39,7 +40,7 @@ def _run(options: argparse.Namespace) -> int:
         return serve(options.bind or environment.text("BIND", "127.0.0.1"), port)
     except (Refused, ImproperlyConfigured) as error:
         print(error, file=sys.stderr)
-    except OperationalError as error:
+    except Error as error:
         print(f"The database does not answer: {' '.join(str(error).split())}", file=sys.stderr)
     except OSError as error:
         print(f"The data folder cannot be used: {error.strerror}: {error.filename}", file=sys.stderr)

@@ -14,6 +14,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from inspector.lease import Holder, Lease, Refused, refuse_served
+
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 6  # for requests under way; with those of the worker below 10 seconds in all
@@ -26,10 +28,6 @@ NO_LOGIN = (
 )
 
 
-class Refused(Exception):
-    """The server does not start; the text is one sentence for a person."""
-
-
 def serve(bind: str, port: int) -> int:
     """Run until Ctrl-C or SIGTERM; the exit code. Raises Refused."""
     check_bind(bind)
@@ -38,8 +36,8 @@ def serve(bind: str, port: int) -> int:
     os.environ.update({"BIND": bind, "PORT": str(port), "HASHED_STATIC": "1"})
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended_before_start)
-    prepare()
-    return _run(listener, f"http://{f'[{bind}]' if ':' in bind else bind}:{port}/")
+    address = f"http://{f'[{bind}]' if ':' in bind else bind}:{port}/"
+    return _run(listener, address, prepare(address))
 
 
 def check_bind(bind: str) -> None:
@@ -68,14 +66,20 @@ def listen(bind: str, port: int) -> socket.socket:
     return listener
 
 
-def prepare() -> None:
-    """Settings, tables, static files. Quick when nothing changed."""
+def prepare(address: str) -> Lease:
+    """Settings, tables, static files; the lease of the data folder. Quick when nothing changed. Raises Refused."""
     import django
-    from django.core.management import call_command
 
     django.setup()
-    call_command("migrate", interactive=False, verbosity=0)
+    from django.conf import settings
+
+    from inspector.services.opening import open_folder
+
+    refuse_served(Path(settings.DATA_DIR))
+    lease = open_folder()
+    lease.serve(Holder.here(address))
     collect_static()
+    return lease
 
 
 def collect_static() -> None:
@@ -109,7 +113,8 @@ class WorkerProcess:
     The thread that starts a worker outlives it: Linux ends a process with the thread that started it (lifeline.py).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._watch, name="worker", daemon=True)
@@ -149,19 +154,21 @@ class WorkerProcess:
     def _spawn(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "inspector.worker", "--piped"]
         # glibc gives each thread a heap of its own, whose free memory no other thread uses again.
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, env={"MALLOC_ARENA_MAX": "1", **os.environ})
+        environment = {"MALLOC_ARENA_MAX": "1", **os.environ}
+        # It keeps the lease while it lives: no second server begins beside the worker of one that was killed.
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=self._lease.files)
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         return process
 
 
-def _run(listener: socket.socket, address: str) -> int:
+def _run(listener: socket.socket, address: str, lease: Lease) -> int:
     from django.conf import settings
     from django.db import connections, transaction
     from django_tasks.signals import task_enqueued
 
     connections.close_all()
-    worker = WorkerProcess()
+    worker = WorkerProcess(lease)
     worker.start()
     task_enqueued.connect(lambda **_: transaction.on_commit(worker.wake), weak=False)
     server = _server(worker, f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)")

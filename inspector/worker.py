@@ -15,9 +15,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from inspector.lease import beside
 from inspector.lifeline import end_with_parent
 
 log = logging.getLogger(__name__)
@@ -51,10 +53,13 @@ class Bell:
 
 
 def main(piped: bool = False) -> int:
-    """Work until asked to stop; 0."""
+    """Work until asked to stop; 0. Raises Refused."""
     import django
+    from django.conf import settings
 
     django.setup()
+    if not piped:  # else the server that started it gave it its own
+        beside(Path(settings.DATA_DIR))
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
     bell = Bell(piped)

@@ -10,11 +10,11 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
@@ -23,12 +23,14 @@ from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
 from guard_core.recordings.opencode_storage import Storage, is_storage
 from guard_core.recordings.source import Source
+from inspector.management.refusals import refusals
 from inspector.models import Import
 from inspector.presenters.choosing import known_words
 from inspector.presenters.numbers import counted
 from inspector.services import search
 from inspector.services.companions import WAL, add, arranged
 from inspector.services.importing import report_of, run_import
+from inspector.services.opening import open_folder
 from inspector.services.uploads import Received, receive
 from inspector.worker import Heartbeat
 
@@ -59,7 +61,12 @@ class Command(BaseCommand):
         parser.add_argument("--no-index", action="store_true", help="leave the text index to the worker")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("migrate", interactive=False, verbosity=0)  # as the server does, which may never have run here
+        with refusals():
+            lease = open_folder()
+        with closing(lease):
+            self._import(options)
+
+    def _import(self, options: dict[str, Any]) -> None:
         told: Counter[str] = Counter()
         for given in files(options["paths"]):
             told[self._one(given, options)] += 1

@@ -7,10 +7,12 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from inspector import worker
+from inspector.management.refusals import refusals
 
 
 class Command(BaseCommand):
     help = "Run background jobs (imports) until stopped."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        worker.main()
+        with refusals():
+            worker.main()

@@ -1,0 +1,62 @@
+"""One server at a time has a data folder, and who comes second is told who."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inspector.lease import Refused, alone, beside
+from tests.services.folders import manage, refused
+from tests.services.server import running, until
+
+
+def test_a_second_server_says_who_has_the_folder(tmp_path: Path) -> None:
+    with running(tmp_path, DATABASE_URL="") as started:
+        sentence = refused(tmp_path)
+        assert started.origin in sentence
+        assert f"process {started.process.pid} on " in sentence
+        assert "since 20" in sentence
+        assert started.get("/healthz").status == 200
+
+
+def test_the_lease_of_a_killed_server_is_taken_over_at_once(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        until(started.workers)
+        started.process.kill()
+        with running(tmp_path) as second:
+            assert second.get("/healthz").status == 200
+
+
+def test_the_lease_of_a_stopped_server_is_free(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        started.stop()
+    alone(tmp_path).close()
+
+
+def test_an_import_runs_beside_a_server(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text(
+        '[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]'
+    )
+    with running(tmp_path / "data", DATABASE_URL=""):
+        done = manage(tmp_path / "data", "import", tmp_path / "chat.json")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text("[]")
+    held = alone(tmp_path)
+    try:
+        assert "another command" in refused(tmp_path)
+        done = manage(tmp_path, "import", tmp_path / "chat.json")
+        assert (done.returncode, "another command" in done.stderr) == (2, True)
+    finally:
+        held.close()
+
+
+def test_a_folder_that_is_used_is_not_had_alone(tmp_path: Path) -> None:
+    shared = beside(tmp_path)
+    with pytest.raises(Refused, match="another command"):
+        alone(tmp_path)
+    shared.close()
+    alone(tmp_path).close()

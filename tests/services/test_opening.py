@@ -1,0 +1,163 @@
+"""What a server does before it takes a data folder into use, and what it refuses without touching anything."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from inspector.services import opening
+from tests.services.folders import DATABASE, change, damage, digest, manage, refused
+from tests.services.server import command, running, until
+
+OLD = "0003"  # migrations of the first release but one
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """A data folder that a server has used."""
+    with running(tmp_path, DATABASE_URL="") as started:
+        started.stop()
+    return tmp_path
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A data folder of an older version, with a recording."""
+    assert manage(tmp_path, "migrate", "inspector", OLD, "-v0").returncode == 0
+    change(
+        tmp_path,
+        "INSERT INTO inspector_recording (id, sha256, name, size, format, created) VALUES (?, ?, 'kept', 1, '', ?)",
+        "0" * 32,
+        "a" * 64,
+        "2026-01-01 00:00:00",
+    )
+    return tmp_path
+
+
+def recordings(data_dir: Path) -> list[tuple]:
+    return change(data_dir, "SELECT name FROM inspector_recording")
+
+
+def is_whole(database: Path) -> bool:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def migrations(data_dir: Path) -> int:
+    try:
+        return change(data_dir, "SELECT count(*) FROM django_migrations")[0][0]
+    except sqlite3.OperationalError:  # locked by the upgrade
+        return 0
+
+
+def test_a_folder_of_a_newer_version_is_refused_untouched(used: Path) -> None:
+    change(used, "INSERT INTO django_migrations (app, name, applied) VALUES ('inspector', '9000_later', '2030-01-01')")
+    before = digest(used)
+    assert "newer version" in (sentence := refused(used))
+    assert "9000_later" in sentence
+    assert digest(used) == before
+    done = manage(used, "import", __file__)
+    assert (done.returncode, "newer version" in done.stderr) == (2, True)
+    assert digest(used) == before
+
+
+def test_a_newer_version_is_seen_in_what_was_written_last_before_a_kill(used: Path, tmp_path: Path) -> None:
+    writer = sqlite3.connect(used / DATABASE, isolation_level=None)
+    try:
+        writer.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('inspector', '9000_later', '2030')")
+        assert (used / f"{DATABASE}-wal").stat().st_size
+        before = digest(used)
+        assert "newer version" in refused(used)
+        assert digest(used) == before
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("harm", ["noise in the middle", "cut off", "no database"])
+def test_a_damaged_database_is_refused_untouched(harm: str, used: Path) -> None:
+    path = used / DATABASE
+    match harm:
+        case "noise in the middle":
+            damage(path)
+        case "cut off":
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 100])
+        case "no database":
+            path.write_bytes(b"these are other bytes\n" * 5_000)
+    before = digest(used)
+    sentence = refused(used)
+    assert "damaged" in sentence
+    assert "restore" in sentence
+    assert digest(used) == before
+    done = manage(used, "import", __file__)
+    assert (done.returncode, "damaged" in done.stderr) == (2, True)
+    assert digest(used) == before
+
+
+def test_an_upgrade_begins_with_a_copy_of_the_database(old: Path) -> None:
+    with running(old, DATABASE_URL="") as started:
+        started.stop()
+    (copy,) = (old / opening.COPIES).iterdir()
+    assert copy.name.startswith(time.strftime("%Y%m", time.gmtime()))
+    assert "0003_gallery" in copy.name
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT name FROM inspector_recording").fetchall() == [("kept",)]
+        (last,) = connection.execute("SELECT max(name) FROM django_migrations WHERE app = 'inspector'").fetchone()
+    assert last == "0003_gallery"
+    assert recordings(old) == [("kept",)]
+
+
+def test_a_new_folder_and_a_current_one_are_not_copied(used: Path) -> None:
+    with running(used, DATABASE_URL="") as started:
+        started.stop()
+    assert not (used / opening.COPIES).exists()
+
+
+def test_only_the_newest_copies_are_kept(old: Path) -> None:
+    folder = old / opening.COPIES
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"2020010{number}-000000-0001_initial.sqlite3").write_text("older")
+    (folder / "20200101-000000-0001_initial.part").write_text("broken off")
+    assert manage(old, "import", __file__).returncode == 1  # a file of Python is no session
+    names = sorted(path.name for path in folder.iterdir())
+    assert len(names) == opening.KEPT_COPIES
+    assert names[:2] == ["20200103-000000-0001_initial.sqlite3", "20200104-000000-0001_initial.sqlite3"]
+
+
+@pytest.mark.parametrize("more", [1, 3, 5])
+def test_a_killed_upgrade_goes_on_at_the_next_start(more: int, old: Path) -> None:
+    wanted = migrations(old) + more
+    with command("serve", "--port", "0", "--data-dir", str(old)) as process:
+        until(lambda: migrations(old) >= wanted)
+        process.kill()
+    assert is_whole(old / DATABASE)
+    with running(old, DATABASE_URL="") as started:
+        assert started.get("/healthz").status == 200
+        started.stop()
+    assert recordings(old) == [("kept",)]
+    assert all(map(is_whole, (old / opening.COPIES).iterdir()))
+
+
+def test_an_upgrade_that_fails_says_how_to_go_back(old: Path) -> None:
+    change(old, "CREATE TABLE inspector_estimate (in_the_way)")  # which a migration is to create
+    sentence = refused(old)
+    (copy,) = (old / opening.COPIES).iterdir()
+    assert f"manage.py restore {copy} --replace" in sentence
+    assert is_whole(copy)
+
+
+def test_an_upgrade_waits_for_nobody_who_uses_the_folder(old: Path) -> None:
+    from inspector.lease import beside
+
+    before = digest(old)
+    shared = beside(old)
+    try:
+        assert "must be upgraded" in refused(old)
+    finally:
+        shared.close()
+    assert digest(old) == before
