@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from guard_core import defaults
@@ -25,11 +28,14 @@ from inspector.figures.timeline import Timeline, timeline
 from inspector.kept import Kept
 from inspector.models import Session
 from inspector.presenters.whatif import DEFAULT_POLICY, Choice
+from inspector.replaying.messages import Task
+from inspector.replaying.processes import REPLAYS, LongReplay
 from inspector.services.estimating import load_result
 
 KEPT_BYTES = 100_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 60  # of an analysis beside its traces: the series of the chart
 SMALLEST = 20_000  # bytes that any analysis takes
+PAGE_SECONDS = 0.3  # of computing that a replay may take from the process of all pages
 
 
 @dataclass(frozen=True)
@@ -94,10 +100,50 @@ class Analysis:
         return self.replayed if side == "replayed" else self.observed
 
 
+class Apart(Exception):
+    """The analysis takes long: this replay makes it, and the pages that need it, in a process of its own."""
+
+    def __init__(self, replay: LongReplay) -> None:
+        super().__init__(replay.id)
+        self.replay = replay
+
+
+class _TooLong(Exception):
+    """A replay has used up what a page may compute."""
+
+
 def analyse(row: Session, choice: Choice) -> Analysis:
-    """The analysis of a session under a choice. Raises GuardError where the settings contradict each other."""
-    key = (str(row.pk), row.revision, row.window_override, choice)
-    return _kept.get(key, lambda: _analyse(row, choice))
+    """The analysis of a session under a choice, where it is quick.
+
+    Raises Apart where it is not, and GuardError where the settings contradict each other.
+    """
+    key = _key(row, choice)
+    if (under_way := REPLAYS.find(key)) is not None:
+        raise Apart(under_way)
+    try:
+        return _kept.get(key, lambda: _analyse(row, choice, _budget()))
+    except _TooLong:
+        raise Apart(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
+
+
+def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
+    """The analysis however long it takes, kept for `analyse`; `each` hears how many steps are replayed."""
+    return _kept.get(_key(row, choice), lambda: _analyse(row, choice, each))
+
+
+def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
+    return str(row.pk), row.revision, row.window_override, choice
+
+
+def _budget() -> Callable[[int], None]:
+    """Raises _TooLong once this thread has computed for PAGE_SECONDS; waiting for others does not count."""
+    end = time.thread_time() + PAGE_SECONDS
+
+    def check(done: int) -> None:
+        if time.thread_time() > end:
+            raise _TooLong
+
+    return check
 
 
 def _size(analysis: Analysis) -> int:
@@ -109,7 +155,7 @@ def _size(analysis: Analysis) -> int:
 _kept: Kept[Analysis] = Kept(KEPT_BYTES, _size)
 
 
-def _analyse(row: Session, choice: Choice) -> Analysis:
+def _analyse(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
     ledger = convert.load_ledger(row)
     attribution = convert.load_attribution(row) or attribute(ledger)
     policy = get_policy(choice.policy or DEFAULT_POLICY, **choice.engine_settings())
@@ -119,7 +165,9 @@ def _analyse(row: Session, choice: Choice) -> Analysis:
     summarizer = _summarizer(choice, ledger, simulated)
     observed = observe_recorded(ledger, policy, window=window.value, usage=usage)
     request = "" if simulated else None
-    replayed = replay(ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request)
+    replayed = replay(
+        ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
+    )
     data = timeline(ledger, observed, replayed)
     head = convert.load_head(row)
     key = (str(row.pk), row.revision)

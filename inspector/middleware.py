@@ -1,10 +1,14 @@
-"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages."""
+"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages. And the answers that
+no view gives by itself."""
 
 from __future__ import annotations
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
+
+from inspector.analysis import Apart
+from inspector.views.replays import page_apart
 
 
 class RequestHeaders:
@@ -22,6 +26,12 @@ class RequestHeaders:
         if iscoroutinefunction(self):
             return self._later(request)
         return dressed(request, self.get_response(request))
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """What a view cannot answer by itself; None for a mistake of ours."""
+        if isinstance(exception, Apart):
+            return page_apart(request, exception.replay)
+        return None
 
     async def _later(self, request: HttpRequest) -> HttpResponse:
         return dressed(request, await self.get_response(request))

@@ -2,13 +2,14 @@
 
 from django.urls import path, re_path
 
-from inspector.views import compactions, estimator, sessions, steps
+from inspector.views import compactions, estimator, replays, sessions, steps
 
 urlpatterns = [
     path("", sessions.session_overview, name="session_overview"),
     path("figure.json", sessions.session_figure, name="session_figure"),
     path("estimator", estimator.session_estimator, name="session_estimator"),
     path("estimator/figure.json", estimator.estimator_figure, name="estimator_figure"),
+    path("replay/cancel", replays.cancel_replay, name="replay_cancel"),
     path("window", sessions.session_window, name="session_window"),
     path("steps", steps.session_steps, name="session_steps"),
     path("steps/list", steps.step_list, name="step_list"),

@@ -11,8 +11,7 @@ from typing import IO
 import msgspec
 
 from guard_core.recordings import Facts, FirstLook, ImportNotes
-
-_LENGTH = 4  # bytes before each message
+from inspector.pipes import read_frame, write_frame
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -92,14 +91,10 @@ _DECODER = msgspec.msgpack.Decoder(Progress | Read | Look | Cut | Begin | Batch 
 
 def write(out: IO[bytes], message: Message) -> None:
     """Write one message to a pipe."""
-    data = _ENCODER.encode(message)
-    out.write(len(data).to_bytes(_LENGTH, "big"))
-    out.write(data)
-    out.flush()
+    write_frame(out, _ENCODER.encode(message))
 
 
 def read(source: IO[bytes]) -> Message | None:
-    """The next message from a pipe; None at its end, which may be in the middle of one."""
-    length = int.from_bytes(source.read(_LENGTH), "big")
-    data = source.read(length) if length else b""
-    return _DECODER.decode(data) if length and len(data) == length else None
+    """The next message from a pipe; None at its end."""
+    data = read_frame(source)
+    return None if data is None else _DECODER.decode(data)

@@ -1,0 +1,180 @@
+"""Replays that take long run beside the server's pages, can be followed, joined and cancelled, and end with it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guard_core.simulator.big_files import write_claude_code
+from tests.benchmarks.measure_large import ended, send_file
+from tests.services.server import Answer, Running, running, until
+
+STEPS = 10_000  # with a window of 1,000 tokens each compacts: seconds of computing
+SLOW = "?window=1000"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recording") / "long.jsonl"
+    with path.open("wb") as out:
+        write_claude_code(out, steps=STEPS, size=6_000_000)
+    return path
+
+
+@pytest.fixture(scope="module")
+def served(recording: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+    with running(tmp_path_factory.mktemp("replays")) as started:
+        yield started, imported(started, recording)
+
+
+def imported(server: Running, recording: Path) -> str:
+    """The address of the session in a recording."""
+    job, _, _ = send_file(server, recording)
+    return until(lambda: ended(server, job))
+
+
+def replaying(server: Running) -> list[int]:
+    """Process ids of the replays of a server."""
+    found = subprocess.run(
+        ["pgrep", "-P", str(server.process.pid), "-f", "inspector.replaying"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+def shown(server: Running, path: str) -> Answer | None:
+    """The page at this address once its replay is done."""
+    answer = server.get(path)
+    assert answer.status == 200, answer.text[:500]
+    assert "Not replayed" not in answer.text
+    return None if 'id="replay"' in answer.text else answer
+
+
+def test_a_long_replay_shows_its_progress_and_then_its_page(served: tuple[Running, str]) -> None:
+    server, session = served
+    first = server.get(session + SLOW)
+    assert first.status == 200
+    assert "<progress" in first.text
+    assert 'http-equiv="refresh"' in first.text, "without JavaScript the page must ask again by itself"
+    assert until(lambda: re.search(rf"[\d,]+ of {STEPS:,} steps replayed", server.get(session + SLOW).text))
+    page = until(lambda: shown(server, session + SLOW))
+    assert "verdict-sentence" in page.text
+    assert f"{STEPS - 1:,} compactions" in page.text
+
+
+@pytest.mark.parametrize("page", ["", "steps", "estimator", "figure.json"])
+def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Running, str], page: str) -> None:
+    server, session = served
+    path = f"{session}{page}?window=1001"
+    if page.endswith(".json"):
+        until(lambda: server.get(path).status == 200)
+        assert json.loads(server.get(path).body)["data"]
+    else:
+        assert "<h1" in until(lambda: shown(server, path)).text
+
+
+def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) -> None:
+    server, session = served
+    answer = server.get(f"{session}figure.json?window=1002")
+    assert (answer.status, answer.headers["retry-after"]) == (202, "1")
+    said: dict[str, Any] = json.loads(answer.body)
+    assert said["total"] == STEPS
+    assert said["state"] in ("waiting", "replaying")
+
+
+def test_a_changed_setting_shows_the_progress_in_the_part_that_changes(served: tuple[Running, str]) -> None:
+    server, session = served
+    asked = {"HX-Request": "true", "HX-Target": "overview"}
+    path = f"{session}?window=1003"
+    answer = server.get(path, **asked)
+    assert answer.text.startswith('<section id="overview"')
+    assert f'hx-get="{path}"' in answer.text
+    until(lambda: "<progress" not in server.get(path, **asked).text)
+    assert "<html" not in server.get(path, **asked).text
+
+
+def test_the_page_of_a_progress_is_loaded_anew_when_the_replay_is_done(served: tuple[Running, str]) -> None:
+    server, session = served
+    asked = {"HX-Request": "true", "HX-Target": "replay"}
+    until(lambda: server.get(session + SLOW, **asked).headers.get("hx-refresh") == "true")
+
+
+def test_other_pages_answer_while_replays_run(served: tuple[Running, str]) -> None:
+    server, session = served
+    for number in (1, 2):
+        server.get(f"{session}?window=110{number}")
+    answered = 0
+    while replaying(server) and shown(server, f"{session}?window=1101") is None:
+        assert server.get("/").status == 200
+        assert server.get(session).status == 200
+        answered += 1
+    assert answered >= 3
+
+
+def test_whoever_asks_for_the_same_settings_joins_the_replay(served: tuple[Running, str]) -> None:
+    server, session = served
+    before = set(replaying(server))
+    for page in ("", "steps", "", "figure.json"):
+        server.get(f"{session}{page}?window=1200")
+    assert len(set(replaying(server)) - before) == 1
+    cancel(server, session, f"{session}?window=1200")
+
+
+def test_two_replays_run_at_a_time_and_the_others_wait(served: tuple[Running, str]) -> None:
+    server, session = served
+    paths = [f"{session}figure.json?window=121{number}" for number in range(4)]
+    for path in paths:
+        server.get(path)
+    # The newest first: a replay that begins meanwhile has been read as one that waits.
+    states = [json.loads(server.get(path).body).get("state", "ready") for path in reversed(paths)]
+    assert states.count("replaying") <= 2
+    assert "waiting" in states
+    for path in paths:
+        cancel(server, session, path.replace("figure.json", ""))
+
+
+def test_a_cancelled_replay_ends_for_all_who_wait_and_can_be_asked_for_again(served: tuple[Running, str]) -> None:
+    server, session = served
+    path = f"{session}?window=1300"
+    server.get(path)
+    answer = cancel(server, session, path)
+    assert (answer.status, answer.headers["location"]) == (302, session)
+    assert "The replay was cancelled." in server.get(path).text
+    assert "<progress" in server.get(path).text
+    cancel(server, session, path)
+
+
+def cancel(server: Running, session: str, path: str) -> Answer:
+    """Cancel the replay that this page waits for, if it still does."""
+    found = re.search(r'name="replay" value="([^"]+)"', server.get(path).text) or "-"
+    return server.post(f"{session}replay/cancel", f"replay={found[1]}".encode())
+
+
+def test_a_killed_server_leaves_no_replay_behind(recording: Path, tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        session = imported(server, recording)
+        server.get(session + SLOW)
+        (process,) = until(lambda: replaying(server))
+        server.stop(signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{process}").exists() or "Z" in Path(f"/proc/{process}/stat").read_text())
+
+
+def test_a_replay_whose_process_dies_says_so_and_can_be_asked_for_again(served: tuple[Running, str]) -> None:
+    server, session = served
+    path = f"{session}?window=1400"
+    before = set(replaying(server))
+    server.get(path)
+    (process,) = until(lambda: set(replaying(server)) - before)
+    subprocess.run(["kill", "-9", str(process)], check=True)
+    until(lambda: "The system ended this replay" in server.get(path).text)
+    assert "<progress" in server.get(path).text
+    cancel(server, session, path)
