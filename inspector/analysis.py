@@ -31,6 +31,7 @@ from inspector.presenters.whatif import DEFAULT_POLICY, Choice
 from inspector.replaying.messages import Task
 from inspector.replaying.processes import REPLAYS, LongReplay
 from inspector.services.estimating import load_result
+from inspector.services.windows import window_in_use
 
 KEPT_BYTES = 100_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 60  # of an analysis beside its traces: the series of the chart
@@ -132,7 +133,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 
 
 def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
-    return str(row.pk), row.revision, row.window_override, choice
+    return str(row.pk), row.revision, row.effective_window, choice
 
 
 def _budget() -> Callable[[int], None]:
@@ -182,9 +183,7 @@ def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer |
 
 
 def window_of(row: Session, choice: Choice) -> Sourced:
-    """The context window in use and where it comes from: the URL, the user's override, the recording."""
+    """The context window in use and where it comes from: the URL, a person's, the recording."""
     if choice.window:
         return Sourced(int(choice.window), Source.USER, "set in this address")
-    if row.window_override:
-        return Sourced(row.window_override, Source.USER, "set for this session")
-    return Sourced(row.window, Source(row.window_source), row.window_note)
+    return window_in_use(row)

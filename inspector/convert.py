@@ -23,12 +23,14 @@ from guard_core.costs import EventCounter
 from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
 from guard_core.ledger import Ledger
+from guard_core.models import main_model
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Source, Sourced
 from inspector.contents import Content, key_of, packed
 from inspector.kept import Kept
 from inspector.models import Event, Payload, Recording, Session, SessionData
+from inspector.models.windows import stated_window
 from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
@@ -120,15 +122,20 @@ def _title(value: CoreSession, recording: Recording) -> str:
 
 
 def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
+    model = main_model(value)[:200]
     return {
         "format": value.format[:40],
         "source_id": value.source_id[:200],
         "agent": value.agent[:200],
-        "model": value.model[:200],
-        "window": window.value,
-        "window_source": window.source.value,
-        "window_note": window.note[:200],
+        "model": model,
+        "model_window": stated_window(model, value.format, window.source.value),
+        **window_columns(window),
     }
+
+
+def window_columns(window: Sourced) -> dict[str, Any]:
+    """The columns of a row that say what its window is and where that comes from."""
+    return {"window": window.value, "window_source": window.source.value, "window_note": window.note[:200]}
 
 
 def _data_of(

@@ -131,7 +131,7 @@ class Listing:
 
 def with_fill(found: QuerySet[Session]) -> QuerySet[Session]:
     """With `fill`, the largest recorded prompt in per cent of the window in use, and `started`."""
-    window = Cast(Coalesce("window_override", "window"), FloatField())
+    window = Cast(Coalesce("window_override", "model_window", "window"), FloatField())
     share = ExpressionWrapper(F("prompt_tokens_max") * 100.0 / window, output_field=FloatField())
     fill = Case(When(Q(window__gt=0), then=share), default=0.0, output_field=FloatField())
     return found.annotate(fill=fill, started=Coalesce("started_at", "created"))

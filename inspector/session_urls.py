@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from inspector.views import compactions, estimator, replays, sessions, steps
+from inspector.views import compactions, estimator, replays, sessions, steps, windows
 
 urlpatterns = [
     path("", sessions.session_overview, name="session_overview"),
@@ -10,7 +10,7 @@ urlpatterns = [
     path("estimator", estimator.session_estimator, name="session_estimator"),
     path("estimator/figure.json", estimator.estimator_figure, name="estimator_figure"),
     path("replay/cancel", replays.cancel_replay, name="replay_cancel"),
-    path("window", sessions.session_window, name="session_window"),
+    path("window", windows.session_window, name="session_window"),
     path("steps", steps.session_steps, name="session_steps"),
     path("steps/list", steps.step_list, name="step_list"),
     path("messages", steps.step_messages, name="step_messages"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django_tasks import task
 
-from inspector.services import deleting, estimating, gallery, importing, search
+from inspector.services import assessing, deleting, estimating, gallery, importing, search
 
 
 @task()
@@ -35,3 +35,9 @@ def count_tokens(name: str) -> None:
 def purge_deleted(session_id: str) -> None:
     """Runs when the time for an undo is over; it is named after one of the sessions, and takes all that are due."""
     deleting.purge_slice()
+
+
+@task()
+def assess_sessions(name: str) -> None:
+    """A slice of the verdicts that a changed window or engine has made outdated; named after who asked."""
+    assessing.run_slice(name)

@@ -5,12 +5,14 @@ from inspector.models.gallery import GalleryRun
 from inspector.models.recordings import Import, Recording
 from inspector.models.sessions import Event, Payload, Session, SessionData
 from inspector.models.tags import Tag
+from inspector.models.windows import ModelWindow
 
 __all__ = [
     "Estimate",
     "Event",
     "GalleryRun",
     "Import",
+    "ModelWindow",
     "Payload",
     "Recording",
     "Session",

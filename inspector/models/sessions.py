@@ -24,7 +24,8 @@ class Session(models.Model):
     window = models.BigIntegerField()  # tokens
     window_source = models.CharField(max_length=20)
     window_note = models.CharField(max_length=200, blank=True, default="")
-    window_override = models.BigIntegerField(null=True)
+    window_override = models.BigIntegerField(null=True)  # tokens, set by a person for this session
+    model_window = models.BigIntegerField(null=True)  # tokens, set by a person for its model; None: it has its own
     started_at = models.DateTimeField(null=True)
     created = models.DateTimeField(auto_now_add=True, db_index=True)
     deleted = models.DateTimeField(null=True, db_index=True)
@@ -36,18 +37,30 @@ class Session(models.Model):
     tool_calls = models.IntegerField(default=0)
     tool_results = models.IntegerField(default=0)
     compactions = models.IntegerField(default=0)
-    prompt_tokens_max = models.BigIntegerField(default=0)
+    prompt_tokens_max = models.BigIntegerField(default=0)  # recorded
+    peak_tokens = models.BigIntegerField(default=0)  # of the largest request, recorded or modelled
+    peak_source = models.CharField(max_length=10, blank=True, default="")  # "recorded" or "modelled"
     prompt_tokens_sum = models.BigIntegerField(default=0)
     overflows = models.IntegerField(default=0)
     near_misses = models.IntegerField(default=0)
     loops = models.IntegerField(default=0)
     fallbacks = models.IntegerField(default=0)  # mechanical summaries
+    verdict = models.CharField(max_length=400, blank=True, default="")
+    verdict_kind = models.CharField(max_length=40, blank=True, default="")
+    severity = models.SmallIntegerField(default=3)  # assessing.SEVERITIES: 0 is the worst
+    kinds = models.CharField(max_length=1_000, blank=True, default="")  # of its findings, a space around each
+    # The verdict and the counts of findings are those under this window, by this engine.
+    assessed_window = models.BigIntegerField(null=True)
+    assessed_by = models.CharField(max_length=40, blank=True, default="")
     indexed = models.IntegerField(default=0)  # events that the text search knows; all of them when it equals `events`
 
     class Meta:
         ordering = ["-created", "ordinal"]
         indexes = [
             models.Index(fields=["-created", "ordinal"], condition=models.Q(deleted=None), name="session_list"),
+            models.Index(
+                fields=["severity", "-created", "ordinal"], condition=models.Q(deleted=None), name="session_worst"
+            ),
             models.Index(fields=["source_id"], name="session_source"),
         ]
         constraints = [models.UniqueConstraint(fields=["recording", "ordinal"], name="one_session_per_place")]
@@ -60,13 +73,8 @@ class Session(models.Model):
 
     @property
     def effective_window(self) -> int:
-        """The context window in tokens: the user's own figure before the recording's."""
-        return self.window_override or self.window
-
-    @property
-    def peak_percent(self) -> int:
-        """Largest recorded prompt as a share of the window."""
-        return round(self.prompt_tokens_max * 100 / self.effective_window) if self.effective_window else 0
+        """The context window in tokens: a person's figure, for this session or its model, before the recording's."""
+        return self.window_override or self.model_window or self.window
 
 
 class SessionData(models.Model):

@@ -18,6 +18,7 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
 from guard_core.events import Event
 from guard_core.ledger import Ledger
+from guard_core.models import main_model
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.source import GZIP_MAGIC, ZIP_MAGIC
@@ -27,6 +28,7 @@ from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
+from inspector.models.windows import stated_window
 from inspector.reading.apart import tell_apart
 from inspector.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
 from inspector.reading.telling import Options, tell
@@ -182,7 +184,8 @@ class _Intake:
         ledger = Ledger.counted(session, self._tally.counter)
         attribution = attribute(ledger) if ledger.event_count else None
         window = judge_session(session).sourced
-        counts = session_counts(session, ledger, window.value, attribution, self._tally.tools.counts)
+        in_use = stated_window(main_model(session), session.format, window.source.value) or window.value
+        counts = session_counts(session, ledger, in_use, attribution, self._tally.tools.counts)
         self.counted.append(Counted(session, ledger, attribution, window, counts))
 
 

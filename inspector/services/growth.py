@@ -29,7 +29,7 @@ from inspector import convert
 from inspector.contents import text_of
 from inspector.models import Import, Recording, Session
 from inspector.services import search
-from inspector.services.summaries import recount
+from inspector.services.assessing import assess
 from inspector.services.uploads import drop_unused
 
 CHUNK = 1 << 20  # bytes
@@ -86,7 +86,7 @@ class Continuation:
             search.forget(old, kept)
         row = convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, kept=kept, **more)
         if row.window_override:
-            recount(row)
+            assess(row)
         return row
 
     def close(self, count: int) -> None:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.models import GalleryRun, Import
-from inspector.services import deleting, estimating, gallery, search
+from inspector.services import assessing, deleting, estimating, gallery, search
 from inspector.services.importing import LEASE, recover_imports
 from inspector.services.search import NOBODY
 
@@ -30,10 +30,10 @@ def recover() -> int:
 
 
 def resume_slices() -> None:
-    """Queue the text index and the counts again where slices are left and nobody works on them; end dead entries."""
-    from inspector.tasks import count_tokens, index_texts
+    """Queue verdicts, texts and counts again where slices are left and nobody works on them; end dead entries."""
+    from inspector.tasks import assess_sessions, count_tokens, index_texts
 
-    for service, task in ((search, index_texts), (estimating, count_tokens)):
+    for service, task in ((assessing, assess_sessions), (search, index_texts), (estimating, count_tokens)):
         alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - SLICE_LEASE)
         if not _entries(task).filter(alive).exists():
             service.prepare(NOBODY)

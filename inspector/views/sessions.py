@@ -8,18 +8,17 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
 
 from inspector import convert
 from inspector.figures.context_timeline import context_timeline
 from inspector.htmx import render_part, wants_part
-from inspector.models import Session
 from inspector.presenters import overview, without_calls
 from inspector.presenters.numbers import step_number
-from inspector.presenters.whatif import NAMES, form, parse_choice
-from inspector.services.summaries import recount
+from inspector.presenters.whatif import NAMES, form
 from inspector.views.frame import Frame, frame, number, step_of
+from inspector.views.windows import window_context
 
 SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
 
@@ -47,20 +46,6 @@ def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
     start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
     stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
     return HttpResponse(context_timeline(page.analysis.data, start, stop).to_json(), content_type="application/json")
-
-
-@require_POST
-def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Set the context window of a session by hand, or give it back to the recording with an empty field."""
-    row = get_object_or_404(Session, pk=session_id, deleted=None)
-    typed = "" if "reset" in request.POST else request.POST.get("window", "")
-    choice, errors = parse_choice({"window": typed})
-    if errors:
-        return render(request, "inspector/sessions/window_error.html", {"session": row, **errors}, status=422)
-    row.window_override = int(choice.window) if choice.window else None
-    row.save(update_fields=["window_override"])
-    recount(row)
-    return redirect(row)
 
 
 def _overview(page: Frame) -> dict[str, Any]:
@@ -101,8 +86,7 @@ def _facts(page: Frame) -> dict[str, Any]:
     return {
         "facts": overview.facts(found.head, found.ledger, found.window, page.format_label, row),
         "missing": overview.missing(found.head, found.ledger, row.reported_calls, found.attribution.prologue),
-        "window_override": row.window_override or "",
-        "window_known": f"{row.window:,}",
+        **window_context(page),
     }
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from inspector import convert, texts
 from inspector.models import Event, Payload, Session
 from inspector.services import deleting, growth, importing
-from inspector.services.summaries import recount
+from inspector.services.assessing import assess
 from tests.inspector.services.test_written_anew import answer, claude, export, question, words_of
 from tests.recordings.seeds import SEEDS, database
 
@@ -205,7 +205,7 @@ def test_counts_are_those_of_a_persons_own_window(bring):
     bring(export(3), "a.json")
     row = Session.objects.get()
     seen = (row.overflows, row.near_misses)
-    recount(row)
+    assess(row)
     row.refresh_from_db()
     assert seen == (row.overflows, row.near_misses) != (0, 0)
 

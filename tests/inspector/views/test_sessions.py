@@ -74,27 +74,6 @@ def test_a_zoom_gets_its_own_points(client, coding):
     assert figure["layout"]["xaxis"]["range"] == [9.5, 20.5]
 
 
-def test_the_window_can_be_set_by_hand_and_given_back(client, gap):
-    address = gap.get_absolute_url() + "window"
-    client.post(address, {"window": "128k"})
-    text = page(client, gap).content.decode()
-    assert "128,000 tokens" in text
-    assert f"set for this session, instead of {gap.window:,} ({gap.window_source})" in text
-    client.post(address, {"window": "128k", "reset": "1"})
-    gap.refresh_from_db()
-    assert gap.window_override is None
-    client.post(address, {"window": "64k"})
-    client.post(address, {"window": ""})
-    gap.refresh_from_db()
-    assert gap.window_override is None
-
-
-def test_a_window_that_cannot_be_is_refused_in_words(client, gap):
-    response = client.post(gap.get_absolute_url() + "window", {"window": "none"})
-    assert response.status_code == 422
-    assert "a number of tokens" in response.content.decode()
-
-
 def test_a_session_without_model_calls_has_an_overview(client, store):
     response = page(client, store(session(user("hello"))))
     assert response.status_code == 200

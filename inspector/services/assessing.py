@@ -1,0 +1,121 @@
+"""What the list says of each session under the window in use: at import, and again in a job in slices after the window
+or the engine has changed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+import guard_core
+from guard_core.attribution import Attribution
+from guard_core.errors import GuardError
+from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded
+from guard_core.window_evidence import judge_session
+from inspector import convert
+from inspector.models import Session
+from inspector.models.windows import LOOKED_UP, stated_window
+
+log = logging.getLogger(__name__)
+
+REVISION = 1  # of what is stored here; raise it when that changes while the engine does not
+ENGINE = f"{guard_core.__version__}/{REVISION}"
+POLICY = "contextguard"  # whose arithmetic the overview shows beside a recording
+SLICE_SECONDS = 1.0  # then other jobs go first
+PRIORITY = -40  # below every import, above the text index
+DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
+NOBODY = str(UUID(int=0))  # where no import asked
+
+
+def assessment(ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, Any]:
+    """The columns of a session's row that depend on the window in use, in tokens."""
+    recorded = ledger.steps["prompt_tokens"]
+    near = np.logical_and(recorded >= NEAR_MISS_SHARE * window, recorded <= window)
+    return {
+        "overflows": int((recorded > window).sum()),
+        "near_misses": int(near.sum()),
+        "assessed_window": window,
+        "assessed_by": ENGINE,
+        **_patterns(ledger, attribution, window),
+    }
+
+
+def _patterns(ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, int]:
+    """Loops and mechanical summaries, as the findings of the overview tell them."""
+    if not ledger.step_count:
+        return {"loops": 0, "fallbacks": 0}
+    observed = observe_recorded(ledger, get_policy(POLICY), window=window)
+    found = findings(ledger, observed, attribution, recorded=True)
+    told: Counter[str] = Counter()
+    for finding in found:
+        told[finding.kind] += finding.count
+    loops = sum(finding.kind == "loop" for finding in found) or int(told["summary_not_kept"] >= LOOP_LENGTH)
+    return {"loops": loops, "fallbacks": told["fallback_summary"]}
+
+
+def assess(row: Session) -> None:
+    """Assess a stored session again, with the window that the engine of today finds and people state by now."""
+    columns: dict[str, Any] = {}
+    if row.window_source in LOOKED_UP:
+        window = judge_session(convert.load_head(row)).sourced
+        stated = stated_window(row.model, row.format, window.source.value)
+        columns = {**convert.window_columns(window), "model_window": stated}
+        row.window, row.model_window = window.value, stated
+    columns |= assessment(convert.load_ledger(row), convert.load_attribution(row), row.effective_window)
+    Session.objects.filter(pk=row.pk).update(**columns)
+    row.refresh_from_db()
+
+
+def pending() -> QuerySet[Session]:
+    """Sessions on the list that were assessed under another window or by another engine, the newest first."""
+    rows = Session.objects.filter(deleted=None).annotate(in_use=Coalesce("window_override", "model_window", "window"))
+    outdated = ~Q(assessed_by=ENGINE) | Q(assessed_window=None) | ~Q(assessed_window=F("in_use"))
+    return rows.filter(outdated).order_by("-created", "ordinal")
+
+
+def prepare(name: str) -> None:
+    """Put whatever is outdated into the queue; `name` tells apart who asked."""
+    from inspector.tasks import assess_sessions
+
+    if pending().exists():
+        assess_sessions.using(priority=PRIORITY).enqueue(name)
+
+
+def ensure_prepared() -> None:
+    """The same where nobody has asked yet, or the worker that took it is gone."""
+    from django_tasks_db.models import DBTaskResult
+
+    from inspector.tasks import assess_sessions
+
+    alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - DEAD_AFTER)
+    if not DBTaskResult.objects.filter(alive, task_path=assess_sessions.module_path).exists():
+        prepare(NOBODY)
+
+
+def run_slice(name: str) -> None:
+    """Work for about a second, then queue up again behind whatever came meanwhile."""
+    end = time.monotonic() + SLICE_SECONDS
+    while time.monotonic() < end and (session := pending().first()) is not None:
+        _tried(session)
+    prepare(name)
+
+
+def _tried(session: Session) -> None:
+    """One session that cannot be read must not keep all others waiting."""
+    try:
+        assess(session)
+    except GuardError:
+        log.exception("session %s cannot be assessed", session.pk)
+        stamp = {"assessed_by": ENGINE, "assessed_window": session.effective_window}
+        Session.objects.filter(pk=session.pk).update(**stamp)
