@@ -29,6 +29,7 @@ LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
 HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed within importing.LEASE
 RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
+SWEEP_EVERY = 43_200  # heartbeats between two sweeps of the data folder: a day
 
 
 class Stop(BaseException):
@@ -60,6 +61,7 @@ def main(piped: bool = False) -> int:
     django.setup()
     if not piped:  # else the server that started it gave it its own
         beside(Path(settings.DATA_DIR))
+    os.environ["TMPDIR"] = str(settings.INCOMING_DIR)  # which is swept, if this process and its readers are killed
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
     bell = Bell(piped)
@@ -157,13 +159,13 @@ class Heartbeat:
         number = 0
         while not self._over.wait(HEARTBEAT_EVERY):
             number += 1
-            self.beat(resume=number % RESUME_EVERY == 0)
+            self.beat(resume=number % RESUME_EVERY == 0, sweep=number % SWEEP_EVERY == 1)
         connection.close()
 
-    def beat(self, *, resume: bool = False) -> None:
+    def beat(self, *, resume: bool = False, sweep: bool = False) -> None:
         from django.db import Error, connection
 
-        from inspector.services import recovery
+        from inspector.services import recovery, sweeping
 
         try:
             if self.job_id:
@@ -171,11 +173,13 @@ class Heartbeat:
             taken = recovery.recover()
             if resume:
                 recovery.resume_slices()
+            if sweep:
+                sweeping.sweep_daily()
         except Error:  # SQLite's one writer may be this very job, storing: the lock then speaks for it
             connection.close()
             return
         except Exception:
-            log.exception("jobs of dead workers could not be taken back; trying again")
+            log.exception("what dead processes left could not be taken back; trying again")
             return
         if taken:
             self._wake()

@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
+WAL = "-wal"  # how the write-ahead log of a database is named after it
+
 
 class Recording(models.Model):
     """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical.
@@ -40,7 +42,7 @@ class Recording(models.Model):
     @property
     def wal_path(self) -> Path:
         """Where the write-ahead log lies, or would: beside the database, as SQLite wants it."""
-        return self.path.with_name(self.path.name + "-wal")
+        return self.path.with_name(self.path.name + WAL)
 
 
 def stored_at(sha256: str, wal_sha256: str = "") -> str:

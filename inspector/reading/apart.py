@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,13 +51,20 @@ def tell_apart(
 
 @contextmanager
 def _process(options: Options) -> Iterator[Queue[Message | None]]:
-    """A process that reads, and its messages; None after the last. It does not outlive the block."""
+    """A process that reads, and its messages; None after the last. It does not outlive the block, and neither do the
+    files that it unpacks."""
+    with tempfile.TemporaryDirectory(prefix="reader-") as folder, _started(options, folder) as messages:
+        yield messages
+
+
+@contextmanager
+def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector.reading", msgspec.json.encode(options).decode()],
         stdin=subprocess.PIPE,  # nothing comes through it: its end tells the reader that nobody listens any more
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path, **_MEMORY},
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": folder, **_MEMORY},
     )
     assert process.stdout is not None
     assert process.stdin is not None

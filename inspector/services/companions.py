@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from inspector.durable import synced_commits
 from inspector.models import Import
+from inspector.models.recordings import WAL
 from inspector.services.importing import start_import, submit
 from inspector.services.uploads import Received, add_log
 
-WAL = "-wal"
 STORED = ("ses_", "msg_", "prt_")  # how the files of OpenCode's storage folder are named
 Place = tuple[str, str]  # folder ("" for a file that was named by itself), name
 
@@ -40,12 +41,14 @@ def arranged(files: Sequence[Place]) -> list[Unit]:
 
 
 def add(received: Received, *, strict: bool = True, window: int | None = None) -> Import:
-    """The import of one recording. A log that has grown, or was not there before, makes its database be read again."""
+    """The import of one recording, on the disk when it returns. A log that has grown, or was not there before, makes
+    its database be read again."""
     try:
-        recording = add_log(received)
-        if recording is not None:
-            return start_import(recording, strict=strict, window=window)
-        return submit(received, strict=strict, window=window)
+        with synced_commits():
+            recording = add_log(received)
+            if recording is not None:
+                return start_import(recording, strict=strict, window=window)
+            return submit(received, strict=strict, window=window)
     finally:
         received.drop()
 

@@ -23,23 +23,25 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from guard_core import __version__
+from inspector.durable import sync_folder
 from inspector.lease import Lease, Refused, in_use
+from inspector.services.sweeping import CHECKS, sweep_alone
 
 CHECKED_BYTES = 2**30  # of a database, checked page by page in 2 s; a larger one would keep the start waiting
 COPIES = "backups"  # folder of the copies before upgrades
 KEPT_COPIES = 3
 UNFINISHED = ".part"
-CHECKS = ".check-"  # how the folders of a check begin
 Applied = set[tuple[str, str]]  # migrations: app, name
 
 
 def open_folder() -> Lease:
-    """Check the data folder and bring its database up to date; the lease of it, shared. Raises Refused."""
+    """Check the data folder, bring its database up to date and sweep it; its lease, shared. Raises Refused."""
     lease = Lease(Path(settings.DATA_DIR))
     try:
         if lease.take_alone():
             check()
             upgrade()
+            sweep_alone()
             lease.share()
         else:  # whoever uses the folder has checked it, and nothing may change under them
             lease.share()
@@ -171,15 +173,6 @@ def copy_sqlite(source: Path, target: Path) -> None:
         original.backup(copy)
     with target.open("rb") as file:
         os.fsync(file.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def restore_words(file: object) -> str:

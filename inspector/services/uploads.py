@@ -19,6 +19,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from guard_core.errors import LimitExceeded, RecordingError
+from inspector.durable import sync_folder
 from inspector.models import Import, Recording, Session
 
 MAX_NAME_CHARS = 120
@@ -61,17 +62,15 @@ class HashedUploads(TemporaryFileUploadHandler):
 
 
 def take(file: UploadedFile, name: str) -> Received:
-    """Take over a file of a form under another name, without a copy where the file system can. Raises as `receive`."""
+    """Take over a file of a form, by another name: nothing of it stays under its own. Raises as `receive`."""
     digest, size = getattr(file, "sha256", ""), file.size or 0
     if not digest or not isinstance(file, TemporaryUploadedFile) or size == 0:
         return receive(file.chunks(), name)
     _check_size(size)
     path = Path(settings.INCOMING_DIR) / uuid4().hex
     file.flush()
-    try:
-        os.link(file.temporary_file_path(), path)
-    except OSError:
-        return receive(file.chunks(), name)
+    os.fsync(file.fileno())
+    os.replace(file.temporary_file_path(), path)
     return Received(path, digest, size, safe_name(name))
 
 
@@ -88,6 +87,8 @@ def receive(chunks: Iterable[bytes], name: str) -> Received:
                 _check_size(size)
                 digest.update(chunk)
                 file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
         if size == 0:
             raise RecordingError("the file is empty: there is no session in it")
     except BaseException:
@@ -133,10 +134,14 @@ def _known(sha256: str, wal: str) -> Recording | None:
 
 
 def _put(received: Received, recording: Recording) -> None:
-    recording.path.parent.mkdir(mode=0o700, exist_ok=True)
+    """The bytes are on the disk; so are their names, after this."""
+    folder = recording.path.parent
+    folder.mkdir(mode=0o700, exist_ok=True)
     if received.wal is not None:
         os.replace(received.wal.path, recording.wal_path)
     os.replace(received.path, recording.path)
+    sync_folder(folder)
+    sync_folder(folder.parent)
 
 
 def add_log(received: Received) -> Recording | None:

@@ -26,20 +26,14 @@ def used(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A data folder of an older version, with a recording."""
+    """A data folder of an older version, with a tag in it."""
     assert manage(tmp_path, "migrate", "inspector", OLD, "-v0").returncode == 0
-    change(
-        tmp_path,
-        "INSERT INTO inspector_recording (id, sha256, name, size, format, created) VALUES (?, ?, 'kept', 1, '', ?)",
-        "0" * 32,
-        "a" * 64,
-        "2026-01-01 00:00:00",
-    )
+    change(tmp_path, "INSERT INTO inspector_tag (name) VALUES ('kept')")
     return tmp_path
 
 
-def recordings(data_dir: Path) -> list[tuple]:
-    return change(data_dir, "SELECT name FROM inspector_recording")
+def tags(data_dir: Path) -> list[tuple]:
+    return change(data_dir, "SELECT name FROM inspector_tag")
 
 
 def is_whole(database: Path) -> bool:
@@ -105,10 +99,10 @@ def test_an_upgrade_begins_with_a_copy_of_the_database(old: Path) -> None:
     assert "0003_gallery" in copy.name
     assert copy.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT name FROM inspector_recording").fetchall() == [("kept",)]
+        assert connection.execute("SELECT name FROM inspector_tag").fetchall() == [("kept",)]
         (last,) = connection.execute("SELECT max(name) FROM django_migrations WHERE app = 'inspector'").fetchone()
     assert last == "0003_gallery"
-    assert recordings(old) == [("kept",)]
+    assert tags(old) == [("kept",)]
 
 
 def test_a_new_folder_and_a_current_one_are_not_copied(used: Path) -> None:
@@ -139,7 +133,7 @@ def test_a_killed_upgrade_goes_on_at_the_next_start(more: int, old: Path) -> Non
     with running(old, DATABASE_URL="") as started:
         assert started.get("/healthz").status == 200
         started.stop()
-    assert recordings(old) == [("kept",)]
+    assert tags(old) == [("kept",)]
     assert all(map(is_whole, (old / opening.COPIES).iterdir()))
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -172,6 +175,28 @@ def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
         assert started.stop() == 0
     with running(tmp_path) as started:
         until(lambda: _complete(started, job))
+
+
+def test_a_server_killed_while_it_answers_an_upload_leaves_nothing_in_incoming(tmp_path: Path) -> None:
+    incoming, content = tmp_path / "incoming", native.write(big_session(2_000, 20))
+    with running(tmp_path) as started:
+        started.get("/")
+
+        def send() -> None:
+            with suppress(OSError, http.client.HTTPException):
+                started.send("chat.jsonl", content)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        (stored,) = until(lambda: list((tmp_path / "recordings").glob("??/*")))
+        started.process.kill()
+        sender.join()
+        assert stored.stat().st_nlink == 1
+        (incoming / "half").write_bytes(b"of an upload that was cut")
+        os.link(stored, incoming / "other.upload.jsonl")  # as older versions left them
+    with running(tmp_path):
+        assert not list(incoming.iterdir())
+        assert stored.read_bytes() == content
 
 
 def under_way(server: Running, content: bytes) -> dict:

@@ -25,10 +25,11 @@ from guard_core.recordings.opencode_storage import Storage, is_storage
 from guard_core.recordings.source import Source
 from inspector.management.refusals import refusals
 from inspector.models import Import
+from inspector.models.recordings import WAL
 from inspector.presenters.choosing import known_words
 from inspector.presenters.numbers import counted
 from inspector.services import search
-from inspector.services.companions import WAL, add, arranged
+from inspector.services.companions import add, arranged
 from inspector.services.importing import report_of, run_import
 from inspector.services.opening import open_folder
 from inspector.services.uploads import Received, receive

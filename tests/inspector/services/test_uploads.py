@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+
 import pytest
+from django.core.files.uploadedfile import TemporaryUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from guard_core.errors import LimitExceeded, RecordingError
-from inspector.services.uploads import receive, safe_name
+from inspector.services.companions import add
+from inspector.services.uploads import Received, receive, safe_name, take
 
 
 def test_bytes_are_hashed_while_they_are_copied(folders):
@@ -59,3 +66,57 @@ def test_a_long_name_keeps_its_ending():
     name = safe_name("n" * 500 + ".jsonl")
     assert len(name) <= 120
     assert name.endswith(".jsonl")
+
+
+@pytest.fixture
+def synced(monkeypatch) -> list[int]:
+    """Numbers of the files and folders that were put on the disk, as they were."""
+    numbers: list[int] = []
+    real = os.fsync
+
+    def fsync(file):
+        numbers.append(os.fstat(file if isinstance(file, int) else file.fileno()).st_ino)
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return numbers
+
+
+def of_a_form(content: bytes) -> Received:
+    file = TemporaryUploadedFile("a.jsonl", "text/plain", len(content), None)
+    file.write(content)
+    file.sha256 = hashlib.sha256(content).hexdigest()
+    with file:
+        return take(file, "a.jsonl")
+
+
+@pytest.mark.parametrize("taken", [lambda content: receive([content], "a.jsonl"), of_a_form], ids=["bytes", "form"])
+def test_bytes_and_their_names_are_on_the_disk_before_an_import_is_acknowledged(
+    taken, db, folders, recording, synced, settings
+):
+    job = add(taken(recording))
+    path = job.recording.path
+    needed = [path, path.parent, settings.RECORDINGS_DIR]
+    assert [place for place in needed if place.stat().st_ino not in synced] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_row_of_an_upload_is_on_the_disk_before_it_is_acknowledged(folders, recording):
+    with CaptureQueriesContext(connection) as queries:
+        add(receive([recording], "a.jsonl"))
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW synchronous_commit")
+            assert cursor.fetchone() == ("on",)
+        return
+    statements = [query["sql"] for query in queries]
+    first, last = statements.index("PRAGMA synchronous=FULL"), statements.index("PRAGMA synchronous=NORMAL")
+    written = [number for number, statement in enumerate(statements) if statement.startswith("INSERT")]
+    assert first < min(written) <= max(written) < last
+
+
+def test_a_file_of_a_form_has_one_name_when_it_is_taken(folders, settings):
+    settings.FILE_UPLOAD_TEMP_DIR = str(settings.INCOMING_DIR)
+    received = of_a_form(b"content")
+    assert received.path.stat().st_nlink == 1
+    assert list(settings.INCOMING_DIR.iterdir()) == [received.path]
