@@ -21,9 +21,11 @@ from guard_core.recordings import fields, other_agents, sqlite_source
 from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.first_look import FirstLook, Looks, look_at
+from guard_core.recordings.known_names import NAMES
 from guard_core.recordings.limits import Limits
 from guard_core.recordings.registry import FORMATS, LABELS
 from guard_core.recordings.source import Shape, Source
+from guard_core.recordings.watch import Watch
 from guard_core.sessions import Session, Sourced
 from guard_core.sessions import Source as NumberSource
 
@@ -101,13 +103,30 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
 def read_source(source: Source) -> Recording:
     """Read an open source with the format that recognises it."""
     format_ = detect(source)
+    source.watch = Watch(NAMES[format_.name]) if format_.name in NAMES else None
     try:
         found = format_.read(source)
     except _UNFORESEEN as error:
         raise DamagedRecording(f"cannot be read as {format_.label}: {_words(error)}") from error
+    _tell_unread(source, found)
     if len(found.sessions) > source.limits.sessions:
         raise LimitExceeded(f"a file with {len(found.sessions)} sessions (limit {source.limits.sessions})")
     return found
+
+
+def _tell_unread(source: Source, found: Recording) -> None:
+    """Note names that the reader does not know. A strict reading stops where they hold all there is."""
+    watch = source.watch
+    if watch is None:
+        return
+    counted = found.facts.model_calls or any(
+        call.prompt_tokens for session in found.sessions for call in (*session.calls, *session.side_calls)
+    )
+    for unknown in watch.unknown:
+        whole = not (counted if unknown.counts_tokens else found.facts.tool_calls)
+        (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)
+    if watch.usages and not counted and watch.counts_calls:
+        source.problem(f"{watch.usages} objects with counts of tokens, none of which belongs to a call that was read")
 
 
 def detect(source: Source) -> RecordingFormat:

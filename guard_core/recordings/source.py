@@ -21,6 +21,7 @@ from guard_core.recordings.gzip_stream import inflate
 from guard_core.recordings.limits import MIB, Limits
 from guard_core.recordings.notes import ImportNotes
 from guard_core.recordings.shelf import Shelf
+from guard_core.recordings.watch import Watch
 
 Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
 
@@ -44,6 +45,7 @@ REFUSED = {
 }
 _UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _PROGRESS_STEP = MIB
+UNFINISHED = "the last line is not finished and was left out; it is read once the file has grown"
 BUFFER_BYTES = MIB // 4  # read at once; with the 8 KiB of the default, long lines are put together piece by piece
 LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
@@ -89,6 +91,9 @@ class Source:
         self._temporary: list[Path] = []
         self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
         self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
+        self.watch: Watch | None = None  # looks at what is parsed before the reader does
+        self._spoiled: set[int] = set()  # lines with something that the watch takes out
+        self._watched: Any = None  # the whole value, once it has been looked at
         self._json: dict[bool, Any] = {}  # by allow_nan
         self._heads: list[Line] | None = None
         self._shape: Shape | None = None
@@ -194,7 +199,7 @@ class Source:
     def lines(self) -> Iterator[Line]:
         """Every good line. A damaged one raises in strict mode and is noted and left out in lenient mode.
 
-        The beginning of an object at the end of the file is a file that is still being written: left out and counted
+        The beginning of an object at the end of the file is a file that is still being written: left out and noted
         in both modes, when a line before it was good. Blank lines are passed over.
         """
         good = 0
@@ -215,7 +220,11 @@ class Source:
             self._json[allow_nan] = value
             if b"NaN" not in raw and b"Infinity" not in raw:
                 self._json[not allow_nan] = value
-        return self._json[allow_nan]
+        value = self._json[allow_nan]
+        if self.watch is not None and self._watched is not value:
+            self._watched = value
+            self.watch.check(value, None, self.problem, self._whole())
+        return value
 
     def parse(self, raw: bytes, *, allow_nan: bool = False, what: str = "") -> Any:
         """One JSON value of a part of the recording (a zip member, a database column, an embedded text).
@@ -230,6 +239,8 @@ class Source:
             line, column = _place(raw, offset)
             self._mend(f"{what}: {reason}" if what else reason, line, column)
         self.notes.mend(more)
+        if self.watch is not None and what:
+            self.watch.check(value, None, lambda message, line, column: self.problem(f"{what}: {message}"))
         return value
 
     def text(self, raw: bytes | None = None) -> str:
@@ -300,11 +311,16 @@ class Source:
         except strict_json.JsonProblem as problem:
             if last and problem.cut and raw.lstrip().startswith(b"{"):
                 if number > self._noted:
-                    self.notes.skip("unfinished last line")
+                    self.notes.problem(f"{UNFINISHED}: {problem.reason}", number, _place(raw, len(raw))[1])
             else:
                 self._damaged(problem, number, raw)
             return None
-        if number > self._noted:
+        first = number > self._noted
+        if self.watch is not None and first and self.watch.check(value, number, self.problem, raw):
+            self._spoiled.add(number)
+        elif self.watch is not None and number in self._spoiled:
+            self.watch.check(value, number, lambda *_: None)
+        if first:
             for reason, at in mended:
                 self._mend(reason, number, _place(raw, at)[1])
             self.notes.mend(more)

@@ -73,9 +73,11 @@ def test_each_recording_finds_its_own_format(name: str, content: Any) -> None:
     assert all(session.format == name for session in recording.sessions)
 
 
+@pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("cut", [2, 20, 60])
-def test_an_unfinished_last_line_is_left_out_and_counted(cut: int) -> None:
-    recording = read(lines(test_codex.META, *test_codex.TURN)[:-cut])
-    assert recording.notes.skipped["unfinished last line"] == 1
-    assert recording.notes.problem_count == 0
+def test_an_unfinished_last_line_is_left_out_and_told_in_both_modes(cut: int, strict: bool) -> None:
+    recording = read(lines(test_codex.META, *test_codex.TURN)[:-cut], strict=strict)
+    [problem] = recording.notes.problems
+    assert problem.message.startswith("the last line is not finished")
+    assert problem.line == 1 + len(test_codex.TURN)
     assert len(recording.sessions[0].events) == 3

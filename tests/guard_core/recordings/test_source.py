@@ -7,7 +7,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.recordings.limits import Limits
-from guard_core.recordings.source import Shape, Source
+from guard_core.recordings.source import UNFINISHED, Shape, Source
 
 
 def objects(content, **options):
@@ -49,14 +49,17 @@ def test_columns_count_characters_from_one():
 def test_a_file_that_is_still_written_is_no_damage():
     found, notes = objects(b'{"a":1}\n{"a":', strict=True)
 
-    assert (found, notes.skipped, notes.problem_count) == ([{"a": 1}], {"unfinished last line": 1}, 0)
+    assert found == [{"a": 1}]
+    assert [problem.line for problem in notes.problems] == [2]
+    assert notes.problems[0].message.startswith(UNFINISHED)
 
 
 @pytest.mark.parametrize("end", [b'{"a":-', b'{"a":[1.', b'{"a":tru', b'{"a":"\\', '{"a":"汉'.encode()[:-1], b" {"])
 def test_an_object_may_be_cut_anywhere(end):
     _, notes = objects(b'{"a":1}\n' + end, strict=True)
 
-    assert notes.skipped == {"unfinished last line": 1}
+    assert [problem.line for problem in notes.problems] == [2]
+    assert notes.problems[0].message.startswith(UNFINISHED)
 
 
 @pytest.mark.parametrize("end", [b"[1]", b"7", b'"x', b"[1", b"\x00\x00", b'{"a":1}}', b'{"a":1,"a":2}', b"\xff{"])

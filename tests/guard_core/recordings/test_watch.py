@@ -1,0 +1,153 @@
+"""No name of a count or of a tool call is passed over without a word, and no figure is made of what is no count."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from guard_core.errors import DamagedRecording, RecordingError
+from guard_core.recordings import read
+from guard_core.recordings.known_names import NAMES
+from tests.guard_core.recordings.reading import SAMPLES, lines
+from tests.recordings.seeds import SEEDS
+
+FIGURES = ("model_calls", "tool_calls", "tool_results", "prompt_tokens_sum")
+TEXTS = {name: content for name, content in SEEDS.items() if not content.startswith((b"SQLite", b"PK"))}
+SMALL = 130_000  # bytes of a sample that is read often
+
+
+def samples():
+    """The smaller samples that are text, by their names."""
+    if not SAMPLES.is_dir():
+        return {}
+    files = (path for path in SAMPLES.rglob("*.*") if path.suffix in {".json", ".jsonl", ".traj"})
+    return {
+        str(path.relative_to(SAMPLES)): path.read_bytes()
+        for path in sorted(files)
+        if path.name != "index.json" and path.stat().st_size < SMALL
+    }
+
+
+FILES = {**TEXTS, **samples()}
+
+
+def key_of(name: str) -> re.Pattern[bytes]:
+    """A key of the file's own objects, not one inside a text."""
+    return re.compile(rb'(?<!\\)"' + re.escape(name.encode()) + rb'"(\s*:)')
+
+
+def misread(content, before, keys, new):
+    """The keys whose renaming loses figures without a problem."""
+    lost = []
+    for key in keys:
+        renamed = key_of(key).sub(b'"' + new(key).encode() + rb'"\1', content)
+        if renamed == content:
+            continue
+        try:
+            after = read(renamed)
+        except RecordingError:
+            continue
+        fewer = any(getattr(after.facts, name) < getattr(before.facts, name) for name in FIGURES)
+        if fewer and after.notes.problem_count <= before.notes.problem_count:
+            lost.append(key)
+    return lost
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_it_never_loses_figures_under_a_new_name_without_a_problem(name):
+    before = read(FILES[name])
+    names = NAMES.get(before.format)
+    if names is None:
+        pytest.skip("nothing in this format is found by its name")
+    keys = sorted(names.usage | names.counts | names.beside | names.tools)
+    assert misread(FILES[name], before, keys, lambda key: f"{key}_v2") == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_it_knows_an_object_of_counts_or_calls_under_any_name(name):
+    before = read(FILES[name])
+    names = NAMES.get(before.format)
+    if names is None:
+        pytest.skip("nothing in this format is found by its name")
+    assert misread(FILES[name], before, sorted(names.usage | names.tools), lambda _: "zzz") == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_it_finds_nothing_strange_in_a_file_that_is_read_whole(name):
+    told = [problem.message for problem in read(FILES[name]).notes.problems]
+    assert not [message for message in told if "not known here" in message or "counts of tokens" in message]
+
+
+USAGE = {"prompt_tokens": 900, "completion_tokens": 7}
+
+
+def log(*usages):
+    """A log of chat requests with these usages."""
+    ask = {"messages": [{"role": "user", "content": "Hi"}]}
+    answer = {"choices": [{"message": {"role": "assistant", "content": "Yes"}}]}
+    return lines(*({"request": ask, "response": {**answer, "id": f"r{n}", "usage": u}} for n, u in enumerate(usages)))
+
+
+BAD = [-5, True, [1], "many", 1.5, {}, 2**60]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_a_strict_reading_refuses_a_bad_count_by_line_value_and_what_is_allowed(bad):
+    content = log(USAGE, {**USAGE, "prompt_tokens": bad})
+    with pytest.raises(DamagedRecording) as refused:
+        read(content, strict=True)
+    assert refused.value.line == 2
+    assert f"prompt_tokens is {json.dumps(bad, separators=(',', ':'))}, no count of tokens" in refused.value.reason
+    assert "allowed are whole numbers from 0 to 9007199254740992, or null" in refused.value.reason
+    column = content.splitlines()[1].index(b'"prompt_tokens"') + 1
+    assert refused.value.column == column
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_a_lenient_reading_leaves_a_bad_count_out_and_notes_it(bad):
+    recording = read(log(USAGE, {**USAGE, "prompt_tokens": bad}))
+    assert recording.facts.prompt_tokens_sum == 900
+    assert [problem.line for problem in recording.notes.problems] == [2]
+    assert "prompt_tokens" in recording.notes.problems[0].message
+
+
+def test_a_bad_count_of_the_answer_spoils_no_count_of_the_prompt():
+    recording = read(log(USAGE, {**USAGE, "completion_tokens": -1}))
+    assert recording.facts.prompt_tokens_sum == 1800
+    assert recording.notes.problem_count == 1
+
+
+COUNTED = [name for name, content in TEXTS.items() if read(content).format in NAMES]
+
+
+@pytest.mark.parametrize("bad", [b"-5", b"true", b"[1]", b'"many"'], ids=str)
+@pytest.mark.parametrize("name", COUNTED)
+def test_every_format_tells_a_bad_count_in_both_modes(name, bad):
+    names = NAMES[read(TEXTS[name]).format]
+    for key in names.counts | names.beside:
+        spoiled = re.sub(rb'(?<!\\)"' + key.encode() + rb'": ?\d+', b'"' + key.encode() + b'": ' + bad, TEXTS[name])
+        if spoiled == TEXTS[name]:
+            continue
+        with pytest.raises(DamagedRecording, match=f"{key} is .*, no count of tokens: allowed are"):
+            read(spoiled, strict=True)
+        assert any(key in problem.message for problem in read(spoiled).notes.problems)
+
+
+def test_an_unknown_name_is_told_once_with_its_first_line_and_the_number_of_places():
+    recording = read(log(USAGE, {**USAGE, "cache_hits": 3}, {**USAGE, "cache_hits": 4}))
+    [problem] = recording.notes.problems
+    assert problem.line == 2
+    assert "response.usage.cache_hits, 2 places" in problem.message or "usage.cache_hits, 2 places" in problem.message
+
+
+def test_a_strict_reading_stops_where_all_counts_stand_under_unknown_names():
+    with pytest.raises(DamagedRecording, match="line 1: counts of tokens under a name that is not known here"):
+        read(log({"promptCount": 900}, {"promptCount": 901}), strict=True)
+
+
+def test_what_tools_are_given_may_hold_any_names():
+    call = {"type": "tool_use", "id": "t", "name": "count", "input": {"usage": {"zzz_tokens": 5}, "tool_calls": [{}]}}
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [call]}]
+    assert read(json.dumps(talk).encode()).notes.problem_count == 0
