@@ -22,6 +22,7 @@ SUMMARIES = {
 }
 DEFAULT_POLICY = "contextguard"
 DEFAULT_PROFILE = "current"
+FACTORS = ("factor", "cap", "floor")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ NAMES = tuple(field.name for field in fields(Choice))
 
 
 def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
-    """The settings of a query string, and an error in words for each that is not allowed (and is then left out)."""
+    """The settings of a query string, and an error in words for each that is not allowed (and is then left out).
+
+    Settings that the chosen policy does not use are left out without an error.
+    """
     found: dict[str, str] = {}
     errors: dict[str, str] = {}
     for name in NAMES:
@@ -79,7 +83,20 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
             found[name] = _CHECKS[name](text[:60])
         except GuardError as error:
             errors[name] = str(error)
-    return _without_defaults(Choice(**found)), errors
+    unused = ignored(Choice(policy=found.get("policy", ""), profile=found.get("profile", "")))
+    used = Choice(**{name: value for name, value in found.items() if name not in unused})
+    return _without_defaults(used), {name: error for name, error in errors.items() if name not in unused}
+
+
+def ignored(choice: Choice) -> dict[str, str]:
+    """The settings that have no effect under the policy and profile of a choice, each with the reason."""
+    if choice.policy == "none":
+        return dict.fromkeys(("buffer", *FACTORS, "profile", "summary"), "not used: policy none never compacts")
+    if choice.policy == "contextguard-sliding":
+        return dict.fromkeys(FACTORS, "not used: this policy counts messages")
+    if choice.profile == "tail":
+        return dict.fromkeys(FACTORS, "not used: profile tail does not calibrate")
+    return {}
 
 
 def _without_defaults(choice: Choice) -> Choice:
@@ -131,21 +148,32 @@ def form(
     choice: Choice, typed: Mapping[str, str], errors: Mapping[str, str], in_use: Mapping[str, str]
 ) -> dict[str, Any]:
     """The form: what was typed, the errors beside it, and as placeholders the values that are in use."""
+    unused = ignored(choice)
 
     def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
-        value = typed.get(name, "")[:60] if name in errors else getattr(choice, name)
-        base = {"name": name, "label": label, "help": help_text, "mode": mode, "placeholder": in_use.get(name, "")}
-        return {**base, "value": value, "error": errors.get(name, ""), **more}
+        error = errors.get(name, "")
+        return {
+            "name": name,
+            "label": label,
+            "mode": mode,
+            "value": typed.get(name, "")[:60] if error or name in unused else getattr(choice, name),
+            "placeholder": "" if name in unused else in_use.get(name, ""),
+            "error": error,
+            "ignored": name in unused,
+            "note": error or unused.get(name, help_text),
+            **more,
+        }
 
+    sizes = _choices(SUMMARIES, choice.summary, SUMMARIES)
     rows = [
-        field("window", "Window (tokens)", mode="numeric"),
+        field("policy", "Policy", choices=_choices(POLICIES, choice.policy or DEFAULT_POLICY)),
+        field("profile", "Profile", choices=_choices(PROFILES, choice.profile or DEFAULT_PROFILE)),
+        field("window", "Window, tokens", mode="text"),
         field("buffer", "Buffer", "auto, tokens or 15%", mode="text"),
         field("factor", "Default factor"),
-        field("cap", "Cap of the factor"),
-        field("floor", "Floor of the factor"),
-        field("profile", "Profile", choices=_choices(PROFILES, choice.profile or DEFAULT_PROFILE)),
-        field("policy", "Policy", choices=_choices(POLICIES, choice.policy or DEFAULT_POLICY)),
-        field("summary", "Summaries", "share of their budget", choices=_choices(SUMMARIES, choice.summary, SUMMARIES)),
+        field("cap", "Factor cap"),
+        field("floor", "Factor floor"),
+        field("summary", "Summaries", "size as a share of their budget", choices=sizes),
     ]
     return {"fields": rows, "changed": choice.changed or bool(errors), "error": errors.get("", "")}
 

@@ -25,17 +25,22 @@ SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
 
 @require_GET
 def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Verdict, figures, chart, findings, comparison, settings. A changed setting swaps all but the frame."""
+    """Verdict, figures, chart, settings, findings, comparison.
+
+    A changed setting swaps the chart and what follows from it. One that is not allowed changes only the line beside its
+    field, in a whole page too: the page then shows the session without it.
+    """
     page = frame(request, session_id)
     if wants_part(request, "table"):
         return render(request, "inspector/sessions/_table.html", {"table": _table(page)})
     context = {**page.context("overview"), **_overview(page)}
-    status = 422 if page.errors else 200
-    response = render_part(
-        request, "overview", "inspector/sessions/_swap.html", "inspector/sessions/detail.html", context, status
-    )
-    if wants_part(request, "overview"):
+    if wants_part(request, "overview"):  # the settings are reset
+        return render(request, "inspector/sessions/_reset.html", context)
+    response = render_part(request, "chart", "inspector/sessions/_swap.html", "inspector/sessions/detail.html", context)
+    if wants_part(request, "chart"):
         response["HX-Push-Url"] = "false" if page.errors else page.links["overview"]
+        if page.errors:
+            response["HX-Reswap"] = "none"
     return response
 
 
@@ -56,7 +61,7 @@ def _overview(page: Frame) -> dict[str, Any]:
     if not page.count:
         load = partial(convert.load_events, row)
         return {
-            "errors": list(page.errors.values()),
+            "errors": page.errors,
             "verdict": "",
             "nothing": without_calls.known(found.ledger, found.window, load),
             **_facts(page),
@@ -65,7 +70,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         found.data, found.recorded_case, found.replayed_case, found.observed, found.own_error
     )
     return {
-        "errors": list(page.errors.values()),
+        "errors": page.errors,
         "verdict": f"Simulated under {name}: {found.replayed_verdict}" if found.simulated else found.recorded_verdict,
         "kpis": overview.simulated_kpis(found.replayed)
         if found.simulated
@@ -101,7 +106,8 @@ def in_use(page: Frame) -> dict[str, str]:
 
 def _figure(page: Frame) -> dict[str, Any]:
     found = page.analysis
-    part = wants_part(page.request, "overview")  # a fragment carries no script element; its chart fetches the points
+    # A fragment carries no script element: its chart fetches the points.
+    part = bool(getattr(page.request, "htmx", None))
     return {
         "id": "timeline",
         "rows": 2 + len(found.data.tracks),
@@ -127,6 +133,8 @@ def _table(page: Frame) -> dict[str, Any]:
         "close": path + choice.query(),
         "rows": rows,
         "heads": overview.TABLE_HEADS,
+        "focus": wants_part(page.request, "table"),
+        "first": opened,
         "caption": f"Steps {step_number(first):,} to {stop:,} of {count:,}; tokens.",
         "earlier": path + choice.query(table=step_number(earlier)) if first else "",
         "later": path + choice.query(table=step_number(stop)) if stop < count else "",

@@ -54,8 +54,10 @@ class Seen:
             page.remove_listener(event, hear)
 
     def _message(self, message) -> None:
-        if message.type == "error":
-            self.console.append(message.text)
+        place = message.location.get("url", "")
+        idle = place.endswith("/favicon.ico")  # asked for by the address where pages wait: it has no icon of its own
+        if message.type in ("error", "warning") and not idle:
+            self.console.append(f"{message.text} ({place})")
 
     def _request(self, request) -> None:
         own = (self.origin, "ws" + self.origin.removeprefix("http"), "data:", "blob:")

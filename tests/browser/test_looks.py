@@ -27,7 +27,7 @@ def visit(page, sessions, name: str) -> None:
     page.goto((sessions(sample) if sample else "") + path)
     if page.locator("[data-figure]").count():
         drawn(page)
-    if name in {"error", "missing"}:
+    if name == "missing":
         page.seen.console.clear()  # the browser notes the status itself
 
 

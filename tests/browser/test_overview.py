@@ -74,14 +74,68 @@ def test_a_sent_address_shows_the_same_replay(overview, open_page):
     assert other.inner_text(".comparison") == overview.inner_text(".comparison")
 
 
-def test_a_setting_that_is_not_allowed_is_explained_beside_its_field(overview):
-    address = overview.url
+@pytest.mark.parametrize("pause", [20, 320])  # milliseconds between keys: without and with answers in between
+@pytest.mark.parametrize("latency", [0, 700])
+def test_what_is_typed_stays_as_typed_however_slow_the_answers_are(overview, pause, latency):
+    network = overview.context.new_cdp_session(overview)
+    slow = {"offline": False, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1}
+    network.send("Network.emulateNetworkConditions", slow)
+    overview.focus("#set-window")
+    overview.keyboard.type("64000", delay=pause)
+    overview.keyboard.press("Tab")
+    overview.keyboard.type("10%", delay=pause)
+    overview.wait_for_url(re.compile(r"\?window=64000&buffer=10%25$"))
+    assert (overview.input_value("#set-window"), overview.input_value("#set-buffer")) == ("64000", "10%")
+    assert overview.evaluate("document.activeElement.id") == "set-buffer"
+    assert overview.inner_text("#comparison-title + span").endswith("window 64000, buffer 10%")
+    network.detach()
+
+
+def test_the_last_settings_win_over_answers_that_come_later(overview):
+    overview.evaluate("""() => {
+      const form = document.getElementById("settings");
+      for (const window of ["30000", "50000", "70000"]) {
+        form.elements.window.value = window;
+        form.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+      }
+    }""")
+    overview.wait_for_url(re.compile(r"\?window=70000$"))
+    overview.wait_for_load_state("networkidle")
+    assert overview.url.endswith("?window=70000")
+    assert "window 70000" in overview.inner_text("#comparison-title + span")
+
+
+def test_fields_that_the_policy_ignores_are_off_and_say_why(overview):
+    overview.fill("#set-buffer", "15%")
+    overview.wait_for_url(re.compile("buffer=15%25"))
+    overview.select_option("#set-policy", "none")
+    overview.wait_for_url(re.compile(r"\?policy=none$"))
+    assert overview.is_disabled("#set-buffer")
+    assert overview.inner_text("#note-buffer") == "not used: policy none never compacts"
+    assert overview.is_enabled("#set-window")
+    overview.select_option("#set-policy", "contextguard")
+    overview.wait_for_url(re.compile(r"\?buffer=15%25$"))
+    assert overview.is_enabled("#set-buffer")
+    assert overview.input_value("#set-buffer") == "15%"
+
+
+def test_the_chart_is_in_view_while_settings_change(overview):
+    overview.focus("#set-floor")
+    seen = "document.querySelector('#timeline .nsewdrag').getBoundingClientRect()"
+    assert overview.evaluate(f"{seen}.top >= 0 && {seen}.bottom <= innerHeight")
+
+
+def test_a_setting_that_is_not_allowed_is_one_line_beside_its_field(overview):
+    address, chart = overview.url, overview.inner_text("#headline")
     overview.fill("#set-cap", "many")
-    overview.wait_for_selector("#err-cap")
-    assert "a number from 0 to 100" in overview.inner_text("#err-cap")
+    wait(overview, "document.getElementById('note-cap').innerText.includes('a number from 0 to 100')")
     assert overview.get_attribute("#set-cap", "aria-invalid") == "true"
-    assert overview.url == address
-    overview.seen.console.clear()  # the browser notes the 422 itself
+    assert overview.locator("#overview", has_text="a number from 0 to 100").count() == 1
+    assert (overview.url, overview.inner_text("#headline")) == (address, chart)
+    overview.fill("#set-cap", "3")
+    overview.wait_for_url(re.compile("cap=3"))
+    assert overview.get_attribute("#set-cap", "aria-invalid") is None
+    assert overview.inner_text("#note-cap") == ""
 
 
 def test_the_tabs_keep_the_settings(overview):
@@ -93,6 +147,14 @@ def test_the_tabs_keep_the_settings(overview):
     assert "window=60000" in overview.url
 
 
+def test_leaving_a_field_by_a_slow_click_on_a_link_opens_the_link(overview):
+    overview.fill("#set-window", "60000")
+    overview.wait_for_url(re.compile(r"window=60000"))
+    wait(overview, "document.querySelector('.tabs a:nth-child(2)').search === '?window=60000'")
+    overview.click(".tabs a:nth-child(2)", delay=600)  # milliseconds between button down and up
+    overview.wait_for_selector("#step")
+
+
 def test_reset_gives_the_default_replay_back(overview):
     overview.fill("#set-cap", "1")
     overview.wait_for_url(re.compile(r"cap=1"))
@@ -101,12 +163,23 @@ def test_reset_gives_the_default_replay_back(overview):
     assert overview.input_value("#set-cap") == ""
 
 
-def test_the_chart_can_be_read_as_a_table(overview):
+def test_the_chart_can_be_read_as_a_table_that_opens_in_view(overview):
     overview.click("text=View as table")
     overview.wait_for_selector(".chart-table tbody tr")
+    wait(overview, "document.activeElement.matches('.chart-table')")
+    seen = "document.querySelector('.chart-table').getBoundingClientRect()"
+    assert overview.evaluate(f"{seen}.top >= 48 && {seen}.top < innerHeight / 2")
     assert overview.locator(".chart-table tbody tr").count() == 50
     overview.locator(".chart-table tbody tr >> nth=48 >> a").click()
     overview.wait_for_url(re.compile(r"steps\?at=49"))
+
+
+def test_a_closed_table_leaves_the_focus_where_it_was_opened(overview):
+    overview.click("text=View as table")
+    overview.wait_for_selector(".chart-table tbody tr")
+    overview.click("text=Close the table")
+    wait(overview, "document.activeElement.id === 'open-table'")
+    assert overview.locator(".chart-table").count() == 0
 
 
 def test_a_finding_leads_to_its_step(overview):

@@ -93,10 +93,10 @@ def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) 
 
 def test_a_changed_setting_shows_the_progress_in_the_part_that_changes(served: tuple[Running, str]) -> None:
     server, session = served
-    asked = {"HX-Request": "true", "HX-Target": "overview"}
+    asked = {"HX-Request": "true", "HX-Target": "chart"}
     path = f"{session}?window=1003"
     answer = server.get(path, **asked)
-    assert answer.text.startswith('<section id="overview"')
+    assert answer.text.startswith('<section id="chart"')
     assert f'hx-get="{path}"' in answer.text
     until(lambda: "<progress" not in server.get(path, **asked).text)
     assert "<html" not in server.get(path, **asked).text

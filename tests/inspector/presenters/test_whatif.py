@@ -2,7 +2,15 @@
 
 import pytest
 
-from inspector.presenters.whatif import Choice, form, parse_choice
+from guard_core.attribution import attribute
+from guard_core.ledger import Ledger
+from guard_core.policies import POLICIES, get_policy
+from guard_core.policies.contextguard import PROFILES
+from guard_core.replay import replay
+from guard_core.simulator.samples import SAMPLES
+from guard_core.summaries.sizes import get_summarizer
+from guard_core.usage import usage_for
+from inspector.presenters.whatif import NAMES, Choice, form, ignored, parse_choice
 
 
 def test_no_settings_are_the_default():
@@ -48,3 +56,60 @@ def test_the_form_keeps_what_was_typed_beside_its_error():
     fields = form(Choice(), {"cap": "many"}, {"cap": "a number"}, {"cap": "5"})["fields"]
     cap = next(field for field in fields if field["name"] == "cap")
     assert (cap["value"], cap["error"], cap["placeholder"]) == ("many", "a number", "5")
+
+
+# ---- settings without effect
+
+OTHER = {
+    "profile": "fixed",
+    "window": "9000",
+    "buffer": "100%",
+    "factor": "9",
+    "cap": "1.1",
+    "floor": "4",
+    "summary": "mechanical",
+}
+
+
+@pytest.fixture(scope="module")
+def ledger():
+    return Ledger.of(SAMPLES["timing-gap"].build())
+
+
+def numbers(ledger, **settings):
+    """Every number of the replay under these settings."""
+    choice = Choice(**{"window": "40000", **settings})
+    policy = get_policy(choice.policy, **choice.engine_settings())
+    summarizer = get_summarizer(choice.summary, ledger) if choice.summary else None
+    usage = usage_for(ledger, attribute(ledger))
+    trace = replay(ledger, policy, window=int(choice.window), usage=usage, summarizer=summarizer)
+    return {name: column.tobytes() for name, column in trace.columns.items()}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_exactly_the_settings_that_change_no_number_are_called_not_used(ledger, policy, profile):
+    if policy == "none":
+        profile = ""  # whose other settings this policy refuses, so that nothing can be compared with them
+        assert set(ignored(Choice(policy=policy))) == {*OTHER} - {"window"}
+        return
+    unused = ignored(Choice(policy=policy, profile=profile))
+    plain = numbers(ledger, policy=policy, profile=profile)
+    same = {
+        name
+        for name, value in OTHER.items()
+        if name != "profile" and numbers(ledger, policy=policy, profile=profile, **{name: value}) == plain
+    }
+    assert same == set(unused)
+
+
+def test_a_setting_that_is_not_used_is_left_out_without_an_error():
+    choice, errors = parse_choice({"policy": "none", "buffer": "10%", "cap": "many"})
+    assert (choice, errors) == (Choice(policy="none"), {})
+
+
+def test_the_form_switches_off_what_is_not_used_and_says_why():
+    fields = {field["name"]: field for field in form(Choice(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
+    assert {name for name in NAMES if fields[name]["ignored"]} == {"factor", "cap", "floor"}
+    assert fields["cap"]["note"] == "not used: profile tail does not calibrate"
+    assert fields["cap"]["value"] == "3"

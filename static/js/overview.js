@@ -1,0 +1,50 @@
+// The overview: an answer to changed settings never replaces a field, so that what is being typed stays; it only
+// brings up to date what is said beside the fields, and which of them the chosen policy uses.
+const ATTRIBUTES = ["aria-invalid", "class", "disabled", "hidden", "placeholder"];
+const CONTROLS = "input, select";
+const settings = () => document.getElementById("settings");
+const query = () => new URLSearchParams(new FormData(settings())).toString();
+
+function copyAttributes(fresh, shown) {
+  for (const name of ATTRIBUTES) {
+    if (fresh.hasAttribute(name)) shown.setAttribute(name, fresh.getAttribute(name));
+    else shown.removeAttribute(name);
+  }
+}
+
+function refresh(fragment) {
+  let unsent = false;
+  for (const fresh of fragment.querySelectorAll("[data-fresh]")) {
+    const shown = document.querySelector(`[data-fresh="${CSS.escape(fresh.dataset.fresh)}"]`);
+    unsent ||= shown.disabled && !fresh.disabled && shown.value !== fresh.value;
+    copyAttributes(fresh, shown);
+    if (!fresh.matches(CONTROLS) && shown.textContent !== fresh.textContent) shown.textContent = fresh.textContent;
+  }
+  if (unsent) htmx.trigger(settings(), "submit"); // a field that was off keeps its value, and is used again
+}
+
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  if (event.detail.target.id !== "what-if") return;
+  event.detail.shouldSwap = false;
+  refresh(event.detail.fragment);
+});
+
+// The same settings are not asked for twice: leaving a field by a click on a link would replace that link before the
+// button is up, and the click would be lost.
+let asked = settings() && query();
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target !== settings()) return;
+  if (query() === asked) event.preventDefault();
+  asked = query();
+});
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  const failed = event.target === settings() && !event.detail.successful;
+  if (failed || event.detail.target.id === "overview") asked = null;
+});
+
+// A table that was closed leaves the focus where it was opened.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target.id === "table" && document.activeElement === document.body) document.getElementById("open-table")?.focus();
+});
