@@ -15,6 +15,7 @@ urlpatterns = [
     path("steps/list", steps.step_list, name="step_list"),
     path("messages", steps.step_messages, name="step_messages"),
     path("messages/<int:message>/part/<int:index>", steps.message_part, name="message_part"),
+    path("steps/<int:step>/messages/<int:position>/part/<int:index>", steps.request_part, name="request_part"),
     path("system/<int:index>", steps.system_part, name="system_part"),
     path("c/<int:number>/", compactions.compaction, name="compaction"),
     re_path(r"^c/(?P<letter>[rp])(?P<index>[0-9]{1,6})/$", compactions.old_address),

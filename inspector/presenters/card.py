@@ -10,7 +10,10 @@ import numpy as np
 
 from guard_core.sessions import Source, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
+from guard_core.usage import PROVIDER
 from inspector.presenters.numbers import factor, percent, step_number, tokens
+
+BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
 
 
 def card(
@@ -27,7 +30,7 @@ def card(
         "side": side,
         "inequality": inequality(decision, threshold),
         "verdict": recorded_verdict(trace, step, compacted) if side == "recorded" else replayed_verdict(trace, step),
-        "badge": "fires" if fires else "does not fire",
+        "badge": BADGES[side][fires],
         "badge_class": "badge-compaction" if fires else "",
         "terms": [term_row(term, step) for term in terms],
         "notes": [note for note in (_answer_note(trace, step), _told_note(decision, told)) if note],
@@ -82,19 +85,25 @@ def _room(decision: int, threshold: int) -> str:
 
 
 def _answer_note(trace: Trace, step: int) -> str:
-    """How far the decision's number was from what the provider then reported."""
+    """How far the decision's number was from what the provider then reported, where both are of the same request."""
     recorded, decision = value(trace, "recorded_prompt_tokens", step), value(trace, "decision_tokens", step)
-    if recorded <= 0 or decision <= 0 or value(trace, "fired", step) == 1:
+    if recorded <= 0 or decision <= 0 or value(trace, "prompt_tokens_source", step) != PROVIDER:
         return ""
+    measures = ("contents", "heuristic")
+    if any(value(trace, f"{name}_decided", step) != value(trace, f"{name}_sent", step) for name in measures):
+        return (
+            "The estimate is of the request before the history was shortened, which was never sent. "
+            f"The request that was sent had {recorded:,} prompt tokens."
+        )
     error = (decision - recorded) / recorded
     return f"The provider then reported {recorded:,} prompt tokens: the estimate was {_apart(error)}."
 
 
 def _told_note(decision: int, told: int | None) -> str:
-    """Where the recorder's own figure is another than the one this arithmetic came to."""
+    """Where the agent's own figure is another than the one this arithmetic came to."""
     if told is None or decision <= 0 or abs(told - decision) < 0.02 * decision:
         return ""
-    return f"The recorder itself names {told:,} tokens before this compaction: another request, or another count."
+    return f"The agent's own figure before this compaction is {told:,} tokens: of another request, or by another count."
 
 
 def _apart(error: float) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.attribution import Attribution, PriceList
 from guard_core.events import Event, TextPart
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction
-from guard_core.trace import CompactionRecord
+from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, kept_events
-from inspector.presenters.numbers import counted, message_number, percent, tokens
+from inspector.presenters.numbers import counted, message_number, tokens
 from inspector.presenters.parts import role_of, summary_line
 from inspector.presenters.requests import DROPPED, INSERTED, KEPT, REWRITTEN, SUMMARISED
 
@@ -27,56 +28,46 @@ class Compaction:
     """One compaction, recorded or replayed, in the same shape. `sent` is None where the recording does not hold it."""
 
     side: str  # recorded, replayed
-    index: int  # among the compactions of its side
-    step: int
+    index: int  # among the compactions that count of its side
+    place: int  # among all recorded ones, quiet edits of the history included; of a replay the same as the index
+    step: int  # the first call after it; where none came, the last one before
     at: int
     before: View
     sent: View | None
     after: View
-    tokens_before: int | None
-    tokens_after: int | None
-    source: str  # of the figure before
-    source_after: str
     kind: str
     trigger: str
     evidence: str
     inserted: tuple[Event, ...] = ()
-    inserted_before: tuple[Event, ...] = ()
     notes: tuple[str, ...] = ()
+    agent_before: int | None = None  # the agent's own figures, in tokens
+    agent_after: int | None = None
 
     @property
     def recorded(self) -> bool:
         return self.side == "recorded"
 
 
-def recorded_compaction(
-    compactions: Sequence[RecordedCompaction], index: int, step: int, answered: int | None
-) -> Compaction:
-    """A compaction as the recording tells it; `answered` is the provider's count of the call after it.
-
-    What the summariser was sent is not in any recording format.
-    """
-    item = compactions[index]
-    earlier = compactions[index - 1] if index else None
-    before: View = (Span(0, item.at),) if earlier is None else (*earlier.base, Span(earlier.at, item.at))
+def recorded_compaction(compactions: Sequence[RecordedCompaction], place: int, index: int, step: int) -> Compaction:
+    """A compaction as the recording has it. What the summariser was sent is not in any recording format."""
+    item = compactions[place]
+    earlier = compactions[place - 1] if place else None
     return Compaction(
         side="recorded",
         index=index,
+        place=place,
         step=step,
         at=item.at,
-        before=before,
+        before=(Span(0, item.at),) if earlier is None else (*earlier.base, Span(earlier.at, item.at)),
         sent=None,
         after=item.base,
-        tokens_before=item.tokens_before,
-        tokens_after=answered if item.tokens_after is None else item.tokens_after,
-        source="recorder",
-        source_after="recorder" if item.tokens_after is not None else "provider, at the next call",
         kind=item.kind,
         trigger=item.trigger,
         evidence=item.evidence.value,
         inserted=item.messages,
-        inserted_before=() if earlier is None else earlier.messages,
         notes=(item.note,) if item.note else (),
+        agent_before=item.tokens_before,
+        agent_after=item.tokens_after,
     )
 
 
@@ -86,15 +77,12 @@ def replayed_compaction(records: Sequence[CompactionRecord], index: int, at: int
     return Compaction(
         side="replayed",
         index=index,
+        place=index,
         step=item.step,
         at=at,
         before=item.before,
         sent=item.passes[0].summariser_view if item.passes else (),
         after=item.after,
-        tokens_before=item.tokens_before,
-        tokens_after=item.tokens_after,
-        source="recomputed",
-        source_after="modelled",
         kind="fallback" if any(one.fallback for one in item.passes) else "summary",
         trigger=item.reason,
         evidence="replayed",
@@ -131,20 +119,25 @@ def states_of(item: Compaction, bits: NDArray[np.int8]) -> NDArray[Any]:
     return states
 
 
-def counts(states: NDArray[Any], ledger: Ledger) -> list[dict[str, Any]]:
-    """How many messages and heuristic tokens met each fate."""
-    cost = (ledger.events["text_tokens"] + ledger.events["inline_tokens"])[: len(states)]
+def counts(states: NDArray[Any], attribution: Attribution) -> list[dict[str, Any]]:
+    """How many messages met each fate, and their prompt tokens as attributed."""
     rows = []
     for name in (KEPT, REWRITTEN, SUMMARISED, DROPPED):
-        chosen = states == name
-        if chosen.any():
-            rows.append({"name": name, "messages": int(chosen.sum()), "tokens": int(cost[chosen].sum())})
+        chosen = np.flatnonzero(states == name)
+        if len(chosen):
+            cost = int(attribution.tokens[chosen].sum())
+            rows.append({"name": name, "messages": len(chosen), "tokens": cost})
     return rows
 
 
-def inserted_texts(view: View, inserted: Sequence[Event]) -> list[dict[str, Any]]:
-    """The messages that a view holds and the log does not: summaries, continuations, notes."""
-    return [found for segment in view if (found := _inserted(segment, inserted)) is not None]
+def inserted_texts(item: Compaction, prices: PriceList) -> list[dict[str, Any]]:
+    """The messages that the compaction wrote and the log does not hold: summaries, continuations, notes."""
+    epoch = item.place if item.recorded else -1
+    return [
+        {**text, "tokens": prices.segment(segment, epoch)}
+        for segment in item.after
+        if (text := _inserted(segment, item.inserted)) is not None
+    ]
 
 
 def _inserted(segment: Segment, inserted: Sequence[Event]) -> dict[str, Any] | None:
@@ -162,29 +155,33 @@ def _inserted(segment: Segment, inserted: Sequence[Event]) -> dict[str, Any] | N
     return None
 
 
-def header(item: Compaction) -> dict[str, Any]:
-    """Before, after, their ratio and the badges of the head."""
-    before, after = item.tokens_before, item.tokens_after
-    return {
-        "before": tokens(before),
-        "after": tokens(after),
-        "ratio": percent(after, before, 1),
-        "source": item.source if before is not None else "",
-        "source_after": item.source_after if after is not None else "",
-        "badges": [text for text in (item.kind, item.trigger if item.recorded else "", item.evidence) if text],
-        "sentence": _sentence(item),
-    }
+def badges(item: Compaction) -> list[str]:
+    """Its kind, who asked for it, and how sure it is that it happened."""
+    return [text for text in (item.kind, item.trigger if item.recorded else "", item.evidence) if text]
 
 
-def _sentence(item: Compaction) -> str:
+def sentence(item: Compaction) -> str:
+    """How the compaction is known."""
     if not item.recorded:
         return f"Replayed, not recorded: {item.trigger or 'the estimate reached the threshold'}."
     evidence = {
-        "declared": "The recording has a record of its own for this compaction.",
-        "inferred": "Inferred: the history shrank or was replaced; the recording does not say so itself.",
-        "matched": "Matched: a message has the wording that this agent's compactions use.",
+        "declared": "Recorded by the agent.",
+        "inferred": "Inferred: the history shrank or was replaced; the file has no record of a compaction.",
+        "matched": "Matched: a message has the wording that this agent uses after a compaction.",
     }
     return evidence.get(item.evidence, "")
+
+
+def decision(trace: Trace, step: int) -> str:
+    """What the policy compared, in its own estimate."""
+    names = ("decision_tokens", "threshold", "heuristic_decided")
+    decided, threshold, heuristic = (int(trace.columns[name][step]) for name in names)
+    factor = float(trace.columns["correction"][step])
+    if decided < 0 or threshold < 0:
+        return ""
+    how = f"UTF-8 bytes // 4 = {heuristic:,}" + ("" if np.isnan(factor) else f", factor {factor:.3f}")
+    compared = f"{decided:,} {'≥' if decided >= threshold else '<'} {threshold:,}"
+    return f"The policy decides by its own estimate: {compared} ({how})."
 
 
 def pass_rows(record: CompactionRecord) -> list[dict[str, str]]:
@@ -207,26 +204,28 @@ def pass_rows(record: CompactionRecord) -> list[dict[str, str]]:
     ]
 
 
-def row(index: int, event: Event | None, state: str, bits: int, ledger: Ledger, exact: bool) -> dict[str, Any]:
-    """One message in the three columns. `exact`: is the summariser's input known."""
-    size = int(ledger.events["text_tokens"][index] + ledger.events["inline_tokens"][index])
-    prompt = int(ledger.events["transcript_bytes"][index]) // 4
+def row(
+    index: int, event: Event | None, state: str, bits: int, ledger: Ledger, attribution: Attribution, exact: bool
+) -> dict[str, Any]:
+    """One message in the three columns, in attributed prompt tokens. `exact`: is the summariser's input known."""
+    size, whole = int(attribution.tokens[index]), int(ledger.events["bytes"][index])
+    shown = min(whole, int(ledger.events["transcript_bytes"][index]))
     return {
         "number": message_number(index),
         "role": role_of(event) if event else "",
         "line": summary_line(event, 120) if event else "",
         "state": state,
         "before": tokens(size) if bits & BEFORE else "",
-        "sent": ("" if not bits & SENT else _sent_words(size, prompt)) if exact else "?",
+        "sent": ("" if not bits & SENT else _sent_words(size, shown, whole)) if exact else "?",
         "after": tokens(size) if bits & AFTER and state != REWRITTEN else ("rewritten" if state == REWRITTEN else ""),
     }
 
 
-def _sent_words(size: int, prompt: int) -> str:
-    """What the summariser's prompt shows of a message: all of it, or its name only."""
-    if prompt == 0:
+def _sent_words(size: int, shown: int, whole: int) -> str:
+    """What the summariser's prompt shows of a message: all of it, or its name only. `shown` and `whole` in bytes."""
+    if shown == 0:
         return "nothing of it"
-    return f"{prompt:,} of {size:,}" if prompt < size * 0.9 else tokens(size)
+    return f"{round(size * shown / whole):,} of {size:,}" if shown < whole * 0.9 else tokens(size)
 
 
 BADGES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from guard_core.events import Event, Role, TextPart
@@ -32,6 +32,7 @@ class Row:
     message: Event | None = None  # set where the log's own event is not what was sent
     note: str = ""
     size: int | None = None  # UTF-8 bytes of a synthetic message, which may be all that is known of it
+    position: int | None = None  # index in the request; None: it is not in it
 
 
 def rows_of(view: View, start: int, stop: int, inserted: Sequence[Event] = ()) -> list[Row]:
@@ -42,7 +43,8 @@ def rows_of(view: View, start: int, stop: int, inserted: Sequence[Event] = ()) -
         count = content_count((segment,))
         low, high = max(start, position), min(stop, position + count)
         if low < high:
-            rows += _segment_rows(segment, low - position, high - position, inserted)
+            found = _segment_rows(segment, low - position, high - position, inserted)
+            rows += [replace(row, position=place) for place, row in enumerate(found, low)]
         position += count
     return rows
 

@@ -11,13 +11,17 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from guard_core.bridge import recorded_bridge, replayed_bridge
 from guard_core.events import Event, utf8_bytes
+from guard_core.sessions import Source
 from guard_core.summaries.rendering import system_prompt, user_prompt
 from guard_core.views import View, content_count
 from inspector import convert
 from inspector.htmx import render_part
+from inspector.presenters import bridge as bridges
 from inspector.presenters import compaction as presenter
 from inspector.presenters import requests
+from inspector.presenters.bridge import ATTRIBUTED
 from inspector.presenters.compaction import Compaction
 from inspector.presenters.numbers import (
     compaction_index,
@@ -35,6 +39,7 @@ from inspector.views.frame import Frame, frame, number
 SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
 WHOLE_TEXT = 400_000  # characters that one page ever shows
 PROMPT_EVENTS = 4_000  # messages whose text is read to write the summariser's prompt
+MODELLED = Source.MODELLED.value
 FATES = (requests.KEPT, requests.REWRITTEN, requests.SUMMARISED, requests.DROPPED)
 
 
@@ -65,8 +70,7 @@ def old_address(request: HttpRequest, session_id: UUID, letter: str, index: str)
 
 
 def _count(page: Frame, side: str) -> int:
-    found = page.analysis
-    return len(found.replayed.compactions if side == "replayed" else found.head.compactions)
+    return len(page.analysis.replayed.compactions) if side == "replayed" else page.compactions.total
 
 
 def _no_such(side: str, count: int) -> str:
@@ -76,14 +80,14 @@ def _no_such(side: str, count: int) -> str:
 
 def _item(page: Frame, side: str, index: int) -> Compaction:
     found = page.analysis
-    at = found.ledger.steps["at"]
-    if side != "replayed":
-        first = np.flatnonzero(found.ledger.steps["epoch"] == index)
-        step = int(first[0]) if len(first) else max(0, page.count - 1)
-        answered = int(found.ledger.steps["prompt_tokens"][step]) if len(first) else -1
-        return presenter.recorded_compaction(found.head.compactions, index, step, answered if answered > 0 else None)
-    made = found.replayed.compactions
-    return presenter.replayed_compaction(made, index, int(at[made[index].step]))
+    if side == "replayed":
+        records = found.replayed.compactions
+        return presenter.replayed_compaction(records, index, int(found.ledger.steps["at"][records[index].step]))
+    counted = page.compactions.compactions[index]
+    earlier = np.flatnonzero(found.ledger.steps["epoch"] < counted.place)
+    before = int(earlier[-1]) if len(earlier) else 0
+    step = counted.step if counted.step >= 0 else before
+    return presenter.recorded_compaction(found.head.compactions, counted.place, index, step)
 
 
 def _head(page: Frame, item: Compaction) -> dict[str, Any]:
@@ -92,17 +96,40 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
     states = presenter.states_of(item, presenter.columns_of(item))
     return {
         "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {made:,}",
-        "head": presenter.header(item),
+        "badges": presenter.badges(item),
+        "sentences": _sentences(page, item),
+        **_bridge(page, item),
         "previous": page.compaction_url(index - 1, item.side) if index else "",
         "next": page.compaction_url(index + 1, item.side) if index + 1 < made else "",
         "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
         "step": f"{step_number(item.step):,}",
-        "fates": _fates(presenter.counts(states, found.ledger)),
+        "fates": _fates(presenter.counts(states, found.attribution)),
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
         "unseen": _unseen(item, states),
         "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
     }
+
+
+def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
+    """From the last request before it to the first one after it, in prompt tokens."""
+    found = page.analysis
+    if item.recorded:
+        bridge = recorded_bridge(found.ledger, found.attribution, found.observed, item.place)
+    else:
+        bridge = replayed_bridge(found.ledger, found.attribution, found.replayed, item.index)
+    return {
+        "figures": bridges.header(bridge),
+        "bridge": bridges.table(bridge, found.attribution, recorded=item.recorded),
+        "bars": bridges.bars(bridge),
+        "bridge_notes": bridges.notes(bridge, item.recorded, item.agent_before, item.agent_after),
+    }
+
+
+def _sentences(page: Frame, item: Compaction) -> list[str]:
+    """How it is known, and what a policy decided it by, which is another count than that of the table."""
+    said = [presenter.sentence(item), *item.notes]
+    return said if item.recorded else [*said, presenter.decision(page.analysis.replayed, item.step)]
 
 
 def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -123,11 +150,13 @@ def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     """The messages that stand for what is gone, each cut unless the address asks for all of it."""
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     shown = []
-    for found in presenter.inserted_texts(item.after, item.inserted):
+    for found in presenter.inserted_texts(item, page.analysis.attribution.prices):
         part = piece(found["text"], 0, length)
         more = page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else ""
         note = _no_text(found["kind"], found["bytes"], item.recorded)
-        size = f"{found['bytes']:,} bytes, about {found['bytes'] // 4:,} tokens"
+        size = (
+            f"{found['bytes']:,} bytes, {found['tokens']:,} prompt tokens ({ATTRIBUTED if item.recorded else MODELLED})"
+        )
         shown.append({"kind": found["kind"], "text": part["text"], "size": size, "more": more, "note": note})
     return shown
 
@@ -153,7 +182,7 @@ def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
     return {
         "system": system_prompt(limits.words),
         "text": part["text"],
-        "size": f"{utf8_bytes(text):,} bytes, about {utf8_bytes(text) // 4:,} tokens",
+        "size": f"{utf8_bytes(text):,} bytes",
         "more": page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else "",
     }
 
@@ -191,7 +220,7 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
     events = convert.load_some_events(page.row, [int(seq) for seq in shown])
     rows = [_row(page, item, int(seq), events, str(states[seq]), int(bits[seq])) for seq in shown]
     return {
-        "rows": rows if start or show else [*_inserted_rows(item), *rows],
+        "rows": rows if start or show else [*_inserted_rows(page, item), *rows],
         "tabs": _tabs(page, item, states, show),
         "window": _window(page, item, show, start, len(shown), len(chosen)),
         "sent_note": "What the summariser was sent is not in the recording."
@@ -201,11 +230,12 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
 
 
 def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], state: str, bits: int) -> dict[str, Any]:
-    row = presenter.row(seq, events.get(seq), state, bits, page.analysis.ledger, exact=item.sent is not None)
+    found, exact = page.analysis, item.sent is not None
+    row = presenter.row(seq, events.get(seq), state, bits, found.ledger, found.attribution, exact)
     return {**row, "badge": presenter.BADGES[state]}
 
 
-def _inserted_rows(item: Compaction) -> list[dict[str, Any]]:
+def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     """The messages that the compaction itself wrote come first: they are what is new."""
     return [
         {
@@ -216,9 +246,9 @@ def _inserted_rows(item: Compaction) -> list[dict[str, Any]]:
             "badge": presenter.BADGES[requests.INSERTED],
             "before": "",
             "sent": "",
-            "after": tokens(text["bytes"] // 4),
+            "after": tokens(text["tokens"]),
         }
-        for text in presenter.inserted_texts(item.after, item.inserted)
+        for text in presenter.inserted_texts(item, page.analysis.attribution.prices)
     ]
 
 

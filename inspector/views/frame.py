@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from guard_core.errors import GuardError
+from guard_core.findings import CompactionCounts, counted_compactions
 from guard_core.recordings import LABELS
 from inspector.analysis import Analysis, analyse
 from inspector.models import Session
@@ -38,6 +39,11 @@ class Frame:
     @property
     def count(self) -> int:
         return self.analysis.ledger.step_count
+
+    @cached_property
+    def compactions(self) -> CompactionCounts:
+        """The recorded compactions that count; pages and their addresses number these."""
+        return counted_compactions(self.analysis.head)
 
     @cached_property
     def links(self) -> dict[str, str]:
@@ -83,8 +89,8 @@ class Frame:
         """Name and badges."""
         data = self.analysis.data
         badges = [{"text": self.format_label, "class": "badge-outline"}]
-        if self.row.compactions:
-            text = counted(self.row.compactions, "compaction")
+        if self.compactions.total:
+            text = counted(self.compactions.total, "compaction")
             badges.append({"text": text, "class": "badge-compaction"})
         if len(data.overflows):
             badges.append({"text": counted(len(data.overflows), "overflow"), "class": "badge-overflow"})
@@ -97,7 +103,7 @@ class Frame:
 
     def _compaction_tabs(self) -> list[dict[str, Any]]:
         tabs = []
-        recorded = len(self.analysis.ledger.bases)
+        recorded = self.compactions.total
         made = len(self.analysis.replayed.compactions) if self.analysis.diverges else 0
         if recorded:
             tabs.append(self._compaction_tab("Compactions", "recorded", recorded))

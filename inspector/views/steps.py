@@ -26,6 +26,7 @@ from inspector.presenters.numbers import (
     message_number,
     moment,
     percent,
+    step_index,
     step_number,
     tokens,
     turn_number,
@@ -94,6 +95,21 @@ def message_part(request: HttpRequest, session_id: UUID, message: int, index: in
 
 
 @require_GET
+def request_part(request: HttpRequest, session_id: UUID, step: int, position: int, index: int) -> HttpResponse:
+    """The next piece of a part of a request's message, which may be in no log: a summary, an edited result."""
+    page = frame(request, session_id)
+    if not 1 <= step <= page.count:
+        raise Http404("There is no such step.")
+    view, inserted = _view(page, step_index(step))
+    rows = requests.rows_of(view, message_index(position), position, inserted)
+    message = rows[0].message if rows and position else None
+    if message is None or index >= len(message.parts):
+        raise Http404("There is no such part.")
+    path = reverse("request_part", args=[page.row.pk, step, position, index])
+    return _piece(page, message.parts[index], path)
+
+
+@require_GET
 def system_part(request: HttpRequest, session_id: UUID, index: int) -> HttpResponse:
     """The next piece of the system prompt."""
     page = frame(request, session_id)
@@ -109,7 +125,7 @@ def _piece(page: Frame, part: Part, path: str) -> HttpResponse:
     piece = parts.piece(text, start, parts.PIECE_CHARS)
     shown = {
         **piece,
-        "more": f"{path}?from={piece['next']}" if piece["next"] else "",
+        "more": path + page.choice.query(side=page.shown_side, **{"from": piece["next"]}) if piece["next"] else "",
         "more_chars": f"{piece['left']:,}",
     }
     return render(page.request, "inspector/steps/_more.html", {"piece": shown})
@@ -240,7 +256,8 @@ def _compaction_link(page: Frame, at: int) -> dict[str, str]:
         made = [item.step for item in found.replayed.compactions]
         index = made.index(at) if at in made else None
     else:
-        index = int(found.ledger.steps["epoch"][at]) if at in found.data.compactions else None
+        places = [item.step for item in page.compactions.compactions]
+        index = places.index(at) if at in places else None
     if index is None:
         return {}
     return {"link": page.compaction_url(index, page.side), "link_label": "What this compaction did"}
@@ -313,22 +330,16 @@ def _message(page: Frame, row: Row, events: dict[int, Event], at: int, counts: A
 
 
 def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:
-    """Where the rest of a long part comes from: the log, or the page of the compaction that wrote it."""
+    """Where the rest of a long part comes from: the log, or the request itself for what is not in the log."""
     if part["next"] is None:
         return
-    if row.event is None or row.message is not None:
-        part["link"] = page.compaction_url(_last_compaction(page, at), page.side, text="all")
-        part["more_chars"] = f"{part['left']:,}"
-        return
-    path = reverse("message_part", args=[page.row.pk, message_number(row.event), part["index"]])
-    part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
-
-
-def _last_compaction(page: Frame, at: int) -> int:
-    """The index of the compaction that a step's request is built on."""
-    if page.side == "replayed":
-        return max(0, sum(item.step <= at for item in page.analysis.replayed.compactions) - 1)
-    return max(0, int(page.analysis.ledger.steps["epoch"][at]))
+    if row.event is not None and row.message is None:
+        path = reverse("message_part", args=[page.row.pk, message_number(row.event), part["index"]])
+    else:
+        place = (step_number(at), message_number(row.position or 0), part["index"])
+        path = reverse("request_part", args=[page.row.pk, *place])
+    part["more"] = path + page.choice.query(side=page.shown_side, **{"from": part["next"]})
+    part["more_chars"] = f"{part['left']:,}"
 
 
 def _costs(page: Frame, row: Row) -> tuple[int | None, int | None, str]:

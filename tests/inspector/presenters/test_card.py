@@ -39,7 +39,7 @@ def test_equality_fires():
 def test_a_recorded_compaction_that_the_policy_agrees_with_says_so(gap):
     shown = recorded(gap, 48, compacted=True)
     assert "did compact here" in shown["verdict"]
-    assert shown["badge"] == "fires"
+    assert shown["badge"] == "would compact"
 
 
 def test_a_recorded_compaction_below_the_threshold_is_named_with_the_room_left(gap):
@@ -52,9 +52,25 @@ def test_a_quiet_step_says_what_the_provider_reported_then(gap):
     assert "the estimate was" in notes
 
 
-def test_the_recorders_own_figure_is_told_where_it_differs(gap):
+def test_the_agents_own_figure_is_named_where_it_differs(gap):
     assert "231,400" in " ".join(recorded(gap, 48, compacted=True, told=231_400)["notes"])
-    assert "recorder itself" not in " ".join(recorded(gap, 48, compacted=True, told=180_020)["notes"])
+    assert "own figure" not in " ".join(recorded(gap, 48, compacted=True, told=180_020)["notes"])
+
+
+def test_a_count_from_after_a_compaction_is_not_compared_with_an_estimate_from_before_it(gap):
+    observed = gap[1]
+    after = int(observed.columns["recorded_prompt_tokens"][48])
+    notes = " ".join(recorded(gap, 48, compacted=True)["notes"])
+    assert int(observed.columns["decision_tokens"][48]) > 3 * after
+    assert "too high" not in notes
+    assert f"The request that was sent had {after:,} prompt tokens." in notes
+
+
+def test_a_replayed_request_is_not_compared_with_the_count_of_the_recorded_one(gap):
+    policy, _, replayed = gap
+    assert int(replayed.columns["heuristic_sent"][50]) != int(gap[1].columns["heuristic_sent"][50])
+    shown = card(replayed, 50, policy.explain(replayed, 50), side="replayed")
+    assert "The provider then reported" not in " ".join(shown["notes"])
 
 
 def test_the_replay_says_that_it_compacts(gap):

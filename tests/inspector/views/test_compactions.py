@@ -1,6 +1,41 @@
 """The page of one compaction."""
 
+import html
+import re
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
+
+from guard_core.events import Event, Role, TextPart
+from guard_core.recordings import read
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, Span
+from tests.builders import model, session, tool_call, tool_result, user
+
+LONG = Path(__file__).resolve().parents[3] / "../shared/samples/claude-code/long-2-compactions.jsonl"
+
+
+def cells(row: str) -> list[str]:
+    """The texts of a table row."""
+    return [html.unescape(re.sub("<[^>]+>", "", cell)).strip() for cell in re.findall(r"<t[hd][ >].*?</t[hd]>", row)]
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", "").replace("−", "-").replace("+", "") or 0)
+
+
+def bridge(text: str) -> tuple[list[str], dict[str, list[int]], list[int]]:
+    """The heads, the rows by name and the total of the bridge on a page."""
+    table = text[text.index("bridge-table") :]
+    head, *rows = (cells(row) for row in re.findall(r"<tr>.*?</tr>", table[: table.index("</table>")], re.S))
+    found = {row[0]: [number(cell) for cell in row[1:6]] for row in rows}
+    return head, found, found.pop("Total")
+
+
+@pytest.fixture
+def recorded(gap, coding):
+    return [gap.get_absolute_url() + "c/1/", *(f"{coding.get_absolute_url()}c/{n}/" for n in (1, 2, 3))]
 
 
 @pytest.fixture
@@ -48,6 +83,105 @@ def test_neighbours_are_linked(client, coding):
     text = client.get(coding.get_absolute_url() + "c/2/").content.decode()
     assert f'href="{coding.get_absolute_url()}c/1/"' in text
     assert f'href="{coding.get_absolute_url()}c/3/"' in text
+
+
+@pytest.mark.parametrize("query", ["", "?side=replayed", "?side=replayed&window=60000"])
+def test_every_row_and_every_column_of_the_bridge_adds_up(client, recorded, query):
+    for address in recorded:
+        _, rows, total = bridge(client.get(address + query).content.decode())
+        assert len(rows) > 4
+        assert all(sum(row[:4]) == row[4] for row in rows.values())
+        assert [sum(column) for column in zip(*rows.values(), strict=True)] == total
+        assert sum(total[:4]) == total[4]
+
+
+def test_the_bridge_begins_and_ends_with_the_counts_of_the_two_requests(client, base):
+    heads, rows, total = bridge(client.get(base + "1/").content.decode())
+    assert (heads[1], heads[5]) == ("last request before, step 48", "first request after, step 49")
+    assert (total[0], total[4]) == (140_000, 3_098)
+    assert rows["Tool results"][2] < -30_000
+
+
+def test_recorded_and_replayed_compactions_have_the_same_columns(client, base):
+    recorded, *_ = bridge(client.get(base + "1/").content.decode())
+    replayed, *_ = bridge(client.get(base + "1/?side=replayed").content.decode())
+    assert recorded == replayed
+
+
+def test_every_figure_of_the_bridge_has_its_source(client, base):
+    for query in ("", "?side=replayed"):
+        text = client.get(base + "1/" + query).content.decode()
+        rows = re.findall(r"<tr>.*?</tr>", text[text.index("bridge-table") : text.index("<tfoot>")], re.S)[1:]
+        assert rows
+        assert all(re.search(r'data-source="[a-z ]+"', row) for row in rows)
+
+
+def test_the_policys_own_estimate_is_named_beside_the_prompt_tokens(client, base):
+    text = client.get(base + "1/?side=replayed").content.decode()
+    assert re.search(r"by its own estimate: 180,018 ≥ 180,000 \(UTF-8 bytes // 4 = 90,009, factor 2.000\)", text)
+    assert "tokens est." not in text
+
+
+def test_what_the_request_after_it_holds_beyond_the_file_is_named(client, store):
+    events = (user("go"), tool_call(), tool_result("x" * 6_000), model("done"), user("and now?"), model("yes"))
+    value = session(*events)
+    attached = [call.prompt_tokens + (5_000 if call.at > 4 else 0) for call in value.calls]
+    row = store(_compacted(value, attached))
+    text = client.get(row.get_absolute_url() + "c/1/").content.decode()
+    _, rows, _ = bridge(text)
+    assert rows["Not explained by this file"][4] > 3_000
+    assert re.search(r"[\d,]+ tokens of the first request after it are not in this file", text)
+
+
+def _compacted(value, tokens):
+    """The session with a summary in place of its first four messages and other counts."""
+    summary = Event(Role.USER, (TextPart("What was done."),), meta=True)
+    item = RecordedCompaction(4, Evidence.DECLARED, "summary", (Inserted(0), Span(3, 4)), (summary,), "auto")
+    calls = [replace(call, prompt_tokens=count) for call, count in zip(value.calls, tokens, strict=True)]
+    return replace(value, calls=tuple(calls), compactions=(item,))
+
+
+def test_a_compaction_at_the_end_says_that_no_call_came(client, store):
+    value = session(user("go"), tool_call(), tool_result("x" * 6_000), model("done"))
+    row = store(_compacted(value, [call.prompt_tokens for call in value.calls]))
+    text = client.get(row.get_absolute_url() + "c/1/").content.decode()
+    assert "No call came after it" in text
+    *_, total = bridge(text)
+    assert sum(total[:4]) == total[4]
+
+
+def test_edits_of_the_history_are_no_compactions_on_tab_badge_and_page(client, store):
+    value = session(*(event for n in range(4) for event in (user(f"q{n}"), model(f"a{n}"))))
+    edit, real = (
+        RecordedCompaction(at, Evidence.INFERRED, kind, (Span(1, at),)) for at, kind in ((2, "edit"), (4, "trim"))
+    )
+    row = store(replace(value, compactions=(edit, real)))
+    text = client.get(row.get_absolute_url() + "c/1/").content.decode()
+    assert "Compaction 1 of 1" in text
+    assert 'Compactions <span class="badge">1</span>' in text
+    assert "step 3" in bridge(text)[0][5]
+    assert client.get(row.get_absolute_url() + "c/2/").status_code == 404
+
+
+@pytest.mark.skipif(not LONG.exists(), reason="../shared/samples is absent")
+def test_a_real_session_adds_up_to_what_its_agent_wrote_down(client, store):
+    value = read(LONG).sessions[0]
+    row = store(value)
+    for place, compaction in enumerate(value.compactions, 1):
+        text = client.get(f"{row.get_absolute_url()}c/{place}/").content.decode()
+        *_, total = bridge(text)
+        assert sum(total[:4]) == total[4]
+        assert abs(total[0] + total[1] - compaction.tokens_before) < 0.01 * compaction.tokens_before
+        assert f"The agent&#x27;s own figures: {compaction.tokens_before:,} tokens before." in text
+
+
+@pytest.mark.skipif(not LONG.exists(), reason="../shared/samples is absent")
+def test_the_card_of_a_compacting_step_compares_no_count_from_after_with_an_estimate_from_before(client, store):
+    row = store(read(LONG).sessions[0])
+    text = client.get(row.get_absolute_url() + "steps?at=27").content.decode()
+    assert "too high" not in text
+    assert "The request that was sent had 49,879 prompt tokens." in text
+    assert "the estimate was" in client.get(row.get_absolute_url() + "steps?at=26").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,196 @@
+"""The bridge of a compaction: from the last request before it to the first one after it, by parts, in prompt tokens.
+
+Both ends are requests of one side, recorded or replayed, with the counts that its trace gives them. In between each
+part has what it held before, what grew since, what the compaction removed and what it inserted; every row and every
+column adds up exactly, and whatever the file does not explain is a part of its own.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from guard_core.attribution import Attribution
+from guard_core.costs import MODEL
+from guard_core.ledger import Ints, Ledger
+from guard_core.ratios import KINDS, Floats, content, estimates
+from guard_core.sessions import Source
+from guard_core.trace import PROMPT_SOURCES, Trace
+from guard_core.views import Rewritten, Span, View
+
+# Messages by class, each with the kinds of content that make it up; the framing of a message goes with its content.
+CLASSES = {
+    "user text": ("user text",),
+    "model text": ("model text",),
+    "reasoning": ("reasoning", "opaque reasoning"),
+    "tool calls": ("tool calls",),
+    "tool results": ("tool results",),
+    "media": ("media",),
+}
+FIXED, PROLOGUE, INSERTED, UNEXPLAINED = "fixed", "prologue", "inserted", "unexplained"
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """One part of the requests in prompt tokens: before + grown - removed + inserted = after."""
+
+    name: str  # FIXED, PROLOGUE, one of CLASSES, INSERTED, UNEXPLAINED
+    before: int
+    grown: int  # in the log since the request before
+    removed: int
+    inserted: int  # by the compaction
+    after: int
+
+
+class Bridge(msgspec.Struct, frozen=True):
+    """All parts, in the order of a request, and the two requests they lead between."""
+
+    parts: tuple[Part, ...]
+    before_step: int | None  # index of the call before; None: there is none, the file begins with this compaction
+    after_step: int | None  # index of the call after; None: none came, the request after it is modelled
+    before_source: str  # of the count before: a Source
+    after_source: str
+
+    def total(self, column: str) -> int:
+        """The sum of a column over all parts; of `before` and `after` it is the count of the request."""
+        return sum(getattr(part, column) for part in self.parts)
+
+    @property
+    def uncompacted(self) -> int:
+        """The request that the compaction replaced: the one before it, and what grew since."""
+        return self.total("before") + self.total("grown")
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """A request at one end of a bridge. `tokens` None: as the attribution prices it."""
+
+    view: View
+    epoch: int
+    at: int  # events in the log
+    step: int | None = None
+    tokens: int | None = None
+    source: str = Source.MODELLED
+
+
+def recorded_bridge(ledger: Ledger, attribution: Attribution, observed: Trace, place: int) -> Bridge:
+    """The bridge of the recorded compaction with this index among all recorded ones."""
+    epochs, base = ledger.steps["epoch"], ledger.bases[place]
+    later, earlier = np.flatnonzero(epochs == place), np.flatnonzero(epochs == place - 1)
+    after = _Request(base.view, place, base.at)
+    if len(later):
+        after = _recorded(ledger, observed, int(later[0]))
+    before = None
+    if len(earlier):
+        before = _recorded(ledger, observed, int(earlier[-1]))
+    elif place:
+        before = _Request(ledger.bases[place - 1].view, place - 1, ledger.bases[place - 1].at)
+    return _bridge(ledger, attribution, before, after)
+
+
+def replayed_bridge(ledger: Ledger, attribution: Attribution, replayed: Trace, index: int) -> Bridge:
+    """The bridge of a compaction that a replay makes."""
+    step = replayed.compactions[index].step
+    before = _replayed(ledger, replayed, step - 1) if step else None
+    return _bridge(ledger, attribution, before, _replayed(ledger, replayed, step))
+
+
+def _recorded(ledger: Ledger, observed: Trace, step: int) -> _Request:
+    view, epoch = ledger.recorded_view(step)
+    return _counted(observed, step, view, epoch, int(ledger.steps["at"][step]))
+
+
+def _replayed(ledger: Ledger, replayed: Trace, step: int) -> _Request:
+    at = int(ledger.steps["at"][step])
+    return _counted(replayed, step, replayed.view(step, at), -1, at)
+
+
+def _counted(trace: Trace, step: int, view: View, epoch: int, at: int) -> _Request:
+    tokens = int(trace.columns["modelled_prompt_tokens"][step])
+    source = PROMPT_SOURCES[int(trace.columns["prompt_tokens_source"][step])]
+    return _Request(view, epoch, at, step, tokens if tokens >= 0 else None, source)
+
+
+def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, after: _Request) -> Bridge:
+    size = max(before.at if before else 0, after.at)
+    costs = class_tokens(ledger, attribution)[:size]
+    held, kept = np.zeros_like(costs), _held(after.view, costs, attribution)
+    grown = costs.copy()
+    if before:
+        held = _held(before.view, costs, attribution)
+        grown[: before.at] = 0
+    grown[after.at :] = 0
+    change = kept - held - grown
+    columns = (held, grown, np.maximum(-change, 0), np.maximum(change, 0), kept)
+    messages = [Part(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)]
+    ends = [_ends(attribution, request) for request in (before, after)]
+    parts = [_part(name, ends[0][name], ends[1][name], bool(before)) for name in (FIXED, PROLOGUE, INSERTED)]
+    known = (*parts[:2], *messages, parts[2])
+    return Bridge(
+        parts=(*known, _unexplained(known, before, after)),
+        before_step=before.step if before else None,
+        after_step=after.step,
+        before_source=before.source if before else "",
+        after_source=after.source,
+    )
+
+
+def class_tokens(ledger: Ledger, attribution: Attribution) -> Ints:
+    """The attributed tokens of every event shared out to CLASSES, one row per event; its sum is the event's tokens."""
+    weights = _weights(content(ledger), attribution)
+    speaker = np.where(ledger.events["flags"] & MODEL, 1, 0)  # of an event without content, only its framing
+    weights[np.arange(len(weights)), speaker] += weights.sum(axis=1) == 0
+    ends = np.cumsum(weights, axis=1) / np.sum(weights, axis=1, keepdims=True)
+    shares: Ints = np.diff(np.floor(ends * attribution.tokens[:, None] + 0.5).astype(np.int64), axis=1, prepend=0)
+    return shares
+
+
+def _weights(amounts: Ints, attribution: Attribution) -> Floats:
+    """What the content of each class is worth by the session's ratios, in any unit."""
+    columns = []
+    for kinds in CLASSES.values():
+        places = [KINDS.index(kind) for kind in kinds]
+        columns.append(estimates(amounts[:, places], attribution.prices.ratios[places]))
+    return np.stack(columns, axis=1)
+
+
+def _held(view: View, costs: Ints, attribution: Attribution) -> Ints:
+    """What a view holds of each event, by class: all of it, nothing, or what an edit left."""
+    held = np.zeros_like(costs)
+    for segment in view:
+        match segment:
+            case Span(start, stop):
+                held[start:stop] += costs[start:stop]
+            case Rewritten(event=event) if event < len(held):
+                held[event, int(np.argmax(costs[event]))] += attribution.prices.segment(segment, -1)
+    return held
+
+
+def _ends(attribution: Attribution, request: _Request | None) -> dict[str, int]:
+    """The parts of a request that are not messages of the log."""
+    if request is None:
+        return {FIXED: 0, PROLOGUE: 0, INSERTED: 0}
+    inserted = [item for item in request.view if not isinstance(item, Span | Rewritten)]
+    begins = any(isinstance(item, Span) and item.start == 0 for item in request.view)
+    return {
+        FIXED: attribution.overhead,
+        PROLOGUE: attribution.prologue if begins else 0,
+        INSERTED: sum(attribution.prices.segment(item, request.epoch) for item in inserted),
+    }
+
+
+def _part(name: str, before: int, after: int, has_before: bool) -> Part:
+    """A part that a compaction keeps or replaces as a whole."""
+    if before == after:
+        return Part(name, before, 0, 0, 0, after)
+    if not has_before and name != INSERTED:
+        return Part(name, 0, after, 0, 0, after)
+    return Part(name, before, 0, before, after, after)
+
+
+def _unexplained(known: tuple[Part, ...], before: _Request | None, after: _Request) -> Part:
+    """What the counts of the two requests hold beyond the known parts; it closes every sum."""
+    rests = []
+    for column, request in (("before", before), ("after", after)):
+        explained = sum(getattr(part, column) for part in known)
+        rests.append(0 if request is None or request.tokens is None else request.tokens - explained)
+    change = rests[1] - rests[0]
+    return Part(UNEXPLAINED, rests[0], 0, max(-change, 0), max(change, 0), rests[1])
