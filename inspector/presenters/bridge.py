@@ -18,7 +18,7 @@ NAMES = {
     "tool calls": "Tool calls",
     "tool results": "Tool results",
     "media": "Pictures and files",
-    INSERTED: "Summary and other inserted messages",
+    INSERTED: "Summary, inserted messages",
     UNEXPLAINED: "Not explained by this file",
 }
 ATTRIBUTED = "attributed"  # a share of the provider's counts
@@ -54,12 +54,22 @@ def _last(bridge: Bridge) -> str:
     return f"first request after, step {step_number(bridge.after_step):,}"
 
 
+def _end(word: str, step: int | None) -> str:
+    return word if step is None else f"{word}, step {step_number(step):,}"
+
+
 def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[str, Any]:
     """Rows of the parts that hold anything, and their sums."""
     shown = [part for part in bridge.parts if part != Part(part.name, 0, 0, 0, 0, 0)]
     total = [bridge.total(name) for name in ("before", "grown", "removed", "inserted", "after")]
     return {
-        "heads": [_first(bridge), "added since", "removed", "inserted", _last(bridge)],
+        "heads": [
+            _end("before", bridge.before_step),
+            "added since",
+            "removed",
+            "inserted",
+            _end("after", bridge.after_step),
+        ],
         "rows": [
             {
                 "name": NAMES[part.name],

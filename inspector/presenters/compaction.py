@@ -163,7 +163,7 @@ def badges(item: Compaction) -> list[str]:
 def sentence(item: Compaction) -> str:
     """How the compaction is known."""
     if not item.recorded:
-        return f"Replayed, not recorded: {item.trigger or 'the estimate reached the threshold'}."
+        return "Replayed, not recorded."
     evidence = {
         "declared": "Recorded by the agent.",
         "inferred": "Inferred: the history shrank or was replaced; the file has no record of a compaction.",
@@ -172,13 +172,13 @@ def sentence(item: Compaction) -> str:
     return evidence.get(item.evidence, "")
 
 
-def decision(trace: Trace, step: int) -> str:
-    """What the policy compared, in its own estimate."""
+def decision(trace: Trace, step: int, reason: str) -> str:
+    """What the policy compared, in its own estimate; its own words where it compares no tokens."""
     names = ("decision_tokens", "threshold", "heuristic_decided")
     decided, threshold, heuristic = (int(trace.columns[name][step]) for name in names)
     factor = float(trace.columns["correction"][step])
     if decided < 0 or threshold < 0:
-        return ""
+        return f"The policy compacts: {reason}." if reason else ""
     how = f"UTF-8 bytes // 4 = {heuristic:,}" + ("" if np.isnan(factor) else f", factor {factor:.3f}")
     compared = f"{decided:,} {'≥' if decided >= threshold else '<'} {threshold:,}"
     return f"The policy decides by its own estimate: {compared} ({how})."

@@ -129,7 +129,7 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
 def _sentences(page: Frame, item: Compaction) -> list[str]:
     """How it is known, and what a policy decided it by, which is another count than that of the table."""
     said = [presenter.sentence(item), *item.notes]
-    return said if item.recorded else [*said, presenter.decision(page.analysis.replayed, item.step)]
+    return said if item.recorded else [*said, presenter.decision(page.analysis.replayed, item.step, item.trigger)]
 
 
 def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
