@@ -13,7 +13,6 @@ from uuid import UUID
 import numpy as np
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
-from django.utils import timezone
 
 import guard_core
 from guard_core.attribution import Attribution
@@ -26,6 +25,7 @@ from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.models import Session
 from inspector.models.windows import LOOKED_UP, stated_window
+from inspector.services.heartbeats import alive
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +98,7 @@ def ensure_prepared() -> None:
 
     from inspector.tasks import assess_sessions
 
-    alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - DEAD_AFTER)
-    if not DBTaskResult.objects.filter(alive, task_path=assess_sessions.module_path).exists():
+    if not DBTaskResult.objects.filter(alive(DEAD_AFTER), task_path=assess_sessions.module_path).exists():
         prepare(NOBODY)
 
 

@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 import zstandard
 from django.db import DatabaseError, connection, transaction
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models import F
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.comparison import COUNTERS, given_errors, request_counts
@@ -32,6 +31,7 @@ from inspector import convert
 from inspector.figures.decimate import thinned
 from inspector.kept import Kept
 from inspector.models import Estimate, Event, Payload, Session, TextCount
+from inspector.services.heartbeats import alive
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +92,7 @@ def ensure_prepared() -> None:
 
     from inspector.tasks import count_tokens
 
-    alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - DEAD_AFTER)
-    if not DBTaskResult.objects.filter(alive, task_path=count_tokens.module_path).exists():
+    if not DBTaskResult.objects.filter(alive(DEAD_AFTER), task_path=count_tokens.module_path).exists():
         prepare(NOBODY)
 
 

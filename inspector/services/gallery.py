@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 import zstandard
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from guard_core import __version__
@@ -23,6 +24,7 @@ from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.models import Import
 from inspector.models.gallery import GalleryRun
 from inspector.playing import Guard, Row, rows_for
+from inspector.services.heartbeats import silent
 from inspector.services.importing import submit
 from inspector.services.uploads import receive
 
@@ -78,7 +80,7 @@ def cancel_run(run: GalleryRun) -> None:
 
 def recover_runs() -> int:
     """Take runs back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
-    stale = GalleryRun.objects.filter(state=GalleryRun.State.RUNNING, heartbeat__lt=timezone.now() - LEASE)
+    stale = GalleryRun.objects.filter(silent("heartbeat", LEASE), state=GalleryRun.State.RUNNING)
     return sum(_take_back(run) for run in stale)
 
 
@@ -108,7 +110,7 @@ def run_gallery(run_id: str) -> None:
     """Play all scenarios of a run and store the table. Does nothing when another worker has the run."""
     lease = uuid4().hex
     free = GalleryRun.objects.filter(pk=run_id, state=GalleryRun.State.RECEIVED)
-    if not free.update(state=GalleryRun.State.RUNNING, lease=lease, heartbeat=timezone.now(), done=0):
+    if not free.update(state=GalleryRun.State.RUNNING, lease=lease, heartbeat=Now(), done=0):
         return
     run = GalleryRun.objects.get(pk=run_id)
     mine = GalleryRun.objects.filter(pk=run_id, state=GalleryRun.State.RUNNING, lease=lease)
@@ -152,7 +154,7 @@ def _noter(mine: Any) -> Callable[[int], None]:
         if time.monotonic() - noted < NOTE_EVERY:
             return
         noted = time.monotonic()
-        if not mine.update(done=done, heartbeat=timezone.now()):
+        if not mine.update(done=done, heartbeat=Now()):
             raise _Ended
 
     return note

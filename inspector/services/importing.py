@@ -12,6 +12,7 @@ from uuid import uuid4
 import msgspec
 from django.db import Error, transaction
 from django.db.models import F, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from guard_core import recordings
@@ -26,12 +27,14 @@ from inspector.reading.messages import Done
 from inspector.services import deleting
 from inspector.services.counting import Counted, count_file
 from inspector.services.growth import Continuation
+from inspector.services.heartbeats import silent
 from inspector.services.uploads import Received, drop_unused, keep
 
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
 MAX_ATTEMPTS = 3
+FIRST = 10  # priority of an import that was begun before: it does not wait a second time
 LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 PURGED_AT_ONCE = 2_000  # events; a fraction of a second
@@ -131,7 +134,7 @@ def recover_imports() -> int:
     """Take imports back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
     from inspector.tasks import import_recording
 
-    stale = Import.objects.filter(state=Import.State.RUNNING, heartbeat__lt=timezone.now() - LEASE)
+    stale = Import.objects.filter(silent("heartbeat", LEASE), state=Import.State.RUNNING)
     return sum(_take_back(job, import_recording) for job in stale)
 
 
@@ -141,7 +144,7 @@ def _take_back(job: Import, task: Any) -> bool:
         with transaction.atomic():
             if not mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
                 return False
-            task.enqueue(str(job.pk))
+            task.using(priority=FIRST).enqueue(str(job.pk))
         return True
     message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
     failed = _end(mine, job, Import.State.FAILED, message=message)
@@ -157,15 +160,14 @@ def hand_back(job_id: str) -> None:
     with transaction.atomic():
         again = {"state": Import.State.RECEIVED, "lease": "", "phase": "received", "done": 0}
         if running.update(attempts=F("attempts") - 1, **again):
-            import_recording.enqueue(job_id)
+            import_recording.using(priority=FIRST).enqueue(job_id)
 
 
 def run_import(job_id: str) -> None:
     """Read the file and store what is in it. Does nothing when another worker has the import."""
     lease = uuid4().hex
     free = Import.objects.filter(pk=job_id, state=Import.State.RECEIVED)
-    now = timezone.now()
-    if not free.update(state=Import.State.RUNNING, lease=lease, heartbeat=now, phase="parsed", done=0):
+    if not free.update(state=Import.State.RUNNING, lease=lease, heartbeat=Now(), phase="parsed", done=0):
         return
     job = Import.objects.select_related("recording").get(pk=job_id)
     Import.objects.filter(pk=job_id, lease=lease).update(attempts=job.attempts + 1)
@@ -273,7 +275,7 @@ class Watch:
     def note(self, **values: Any) -> None:
         """Write it down, keep the lease. Raises Cancelled where the import is no longer ours."""
         self.noted = time.monotonic()
-        if not self._mine().update(heartbeat=timezone.now(), **values):
+        if not self._mine().update(heartbeat=Now(), **values):
             raise Cancelled
         hints.send(self.job.pk)
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.models import GalleryRun, Import
 from inspector.services import assessing, deleting, estimating, gallery, search
+from inspector.services.heartbeats import alive, silent
 from inspector.services.importing import LEASE, recover_imports
 from inspector.services.search import NOBODY
 
 SLICE_LEASE = timedelta(seconds=20)  # a slice takes seconds; one that is done twice stores the same
-GONE_AFTER = timedelta(
-    minutes=10
-)  # an entry of the queue that runs for so long without a running job is a dead worker's
+GONE_AFTER = timedelta(minutes=10)  # an entry of the queue that runs for so long without a job is a dead worker's
 
 
 def recover() -> int:
@@ -34,8 +33,7 @@ def resume_slices() -> None:
     from inspector.tasks import assess_sessions, count_tokens, index_texts
 
     for service, task in ((assessing, assess_sessions), (search, index_texts), (estimating, count_tokens)):
-        alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - SLICE_LEASE)
-        if not _entries(task).filter(alive).exists():
+        if not _entries(task).filter(alive(SLICE_LEASE)).exists():
             service.prepare(NOBODY)
     deleting.ensure_purged()
     _close_dead_entries()
@@ -44,7 +42,7 @@ def resume_slices() -> None:
 def beat(job_id: str) -> None:
     """Say that the import or gallery run with this key is alive."""
     for model in (Import, GalleryRun):
-        model.objects.filter(pk=job_id, state=model.State.RUNNING).update(heartbeat=timezone.now())
+        model.objects.filter(pk=job_id, state=model.State.RUNNING).update(heartbeat=Now())
 
 
 def _requeue_stranded() -> int:
@@ -54,7 +52,7 @@ def _requeue_stranded() -> int:
 
     count = 0
     for model, task in ((Import, import_recording), (GalleryRun, play_gallery)):
-        waiting = model.objects.filter(state=model.State.RECEIVED, created__lt=timezone.now() - LEASE)
+        waiting = model.objects.filter(silent("created", LEASE), state=model.State.RECEIVED)
         keys = [str(key) for key in waiting.values_list("pk", flat=True)]
         if not keys:
             continue
@@ -68,13 +66,13 @@ def _requeue_stranded() -> int:
 
 def _close_dead_entries() -> None:
     """Entries of the queue whose worker died say so in the end, instead of running for ever."""
-    old = DBTaskResult.objects.filter(status="RUNNING", started_at__lt=timezone.now() - GONE_AFTER)
+    old = DBTaskResult.objects.filter(silent("started_at", GONE_AFTER), status="RUNNING")
     found = {pk: _key(given) for pk, given in old.values_list("pk", "args_kwargs")}
     if not found:
         return
     running = (model.objects.filter(state=model.State.RUNNING) for model in (Import, GalleryRun))
-    alive = {str(key) for rows in running for key in rows.values_list("pk", flat=True)}
-    dead = [pk for pk, key in found.items() if key not in alive]
+    working = {str(key) for rows in running for key in rows.values_list("pk", flat=True)}
+    dead = [pk for pk, key in found.items() if key not in working]
     old.filter(pk__in=dead).update(status="FAILED", finished_at=timezone.now())
 
 

@@ -12,14 +12,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models import F
 
 from guard_core.errors import GuardError
 from inspector import convert
 from inspector.contents import Content, text_of
 from inspector.models import Event, Payload, Session
 from inspector.query_words import Query
+from inspector.services.heartbeats import alive
 from inspector.text_index import Entry, Place, text_index
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,7 @@ def ensure_prepared() -> None:
 
     from inspector.tasks import index_texts
 
-    alive = Q(status="READY") | Q(status="RUNNING", started_at__gte=timezone.now() - DEAD_AFTER)
-    if not DBTaskResult.objects.filter(alive, task_path=index_texts.module_path).exists():
+    if not DBTaskResult.objects.filter(alive(DEAD_AFTER), task_path=index_texts.module_path).exists():
         prepare(NOBODY)
 
 

@@ -117,3 +117,56 @@ def test_an_entry_of_a_dead_worker_does_not_run_for_ever(db, folders, recording)
     Import.objects.filter(pk=job.pk).update(state="done")
     recovery.resume_slices()
     assert not DBTaskResult.objects.filter(status="RUNNING").exists()
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["long ago", "in the future"])
+def test_a_dead_workers_import_is_taken_back_wherever_its_clock_was(hours, db, folders, recording):
+    """In the future: the clock was set back while the worker was dead."""
+    job = submit(receive([recording], "a.jsonl"))
+    moment = timezone.now() + timedelta(hours=hours)
+    Import.objects.update(state="running", lease="dead", attempts=1, heartbeat=moment, created=moment)
+    DBTaskResult.objects.update(status="RUNNING", started_at=moment)
+    assert recovery.recover() == 1
+    assert queued(job) == 1
+
+
+def test_a_gallery_run_does_not_wait_for_a_clock_that_was_set_back(db):
+    start_run(())
+    moment = timezone.now() + timedelta(hours=1)
+    GalleryRun.objects.update(state="running", lease="dead", attempts=1, heartbeat=moment)
+    assert recovery.recover() == 1
+
+
+def test_a_job_without_an_entry_does_not_wait_for_a_clock_that_was_set_back(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    DBTaskResult.objects.update(status="RUNNING")
+    Import.objects.update(created=timezone.now() + timedelta(hours=1))
+    assert recovery.recover() == 1
+    assert queued(job) == 1
+
+
+def test_slices_do_not_wait_for_a_clock_that_was_set_back(bring, recording):
+    bring(recording)
+    search.forget(Session.objects.get())
+    DBTaskResult.objects.all().delete()
+    recovery.resume_slices()
+    before = DBTaskResult.objects.count()
+    DBTaskResult.objects.update(status="RUNNING", started_at=timezone.now() + timedelta(hours=1))
+    recovery.resume_slices()
+    assert DBTaskResult.objects.filter(status="READY").count() == before
+
+
+def test_a_clock_set_back_takes_no_import_from_a_worker_that_lives(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    Import.objects.update(state="running", lease="mine", heartbeat=timezone.now() + timedelta(hours=1))
+    Heartbeat(str(job.pk)).beat()
+    assert Import.objects.get().lease == "mine"
+
+
+def test_an_import_that_was_begun_before_is_the_next_in_the_queue(db, folders, recording):
+    dead = submit(receive([recording], "a.jsonl"))
+    DBTaskResult.objects.update(status="RUNNING")
+    Import.objects.update(state="running", lease="dead", attempts=1, heartbeat=timezone.now() - timedelta(minutes=5))
+    submit(receive([recording + b"\n"], "b.jsonl"))
+    recovery.recover()
+    assert DBTaskResult.objects.ready().first().args_kwargs["args"] == [str(dead.pk)]

@@ -1,0 +1,65 @@
+"""PostgreSQL takes back what a killed process had locked as soon as SQLite does, which releases it with the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from tests.plugins.neighbours import find_postgres
+from tests.services.folders import manage
+from tests.services.server import PATIENCE, ROOT, clean_environment
+
+PROMISE = 15.0  # seconds; with those until the lease has run out and an idle worker looks, fewer than 30
+# A worker as it is when it is killed: its row locked, PostgreSQL in the middle of a long statement.
+BUSY = """
+import django; django.setup()
+from django.db import connection, transaction
+from inspector.models import Tag
+with transaction.atomic(), connection.cursor() as cursor:
+    Tag.objects.update(name="locked")
+    print("locked", flush=True)
+    cursor.execute("SELECT pg_sleep(600)")
+"""
+
+
+@pytest.fixture
+def url(tmp_path) -> Iterator[str]:
+    """A PostgreSQL database with our tables and one tag."""
+    import psycopg
+
+    server = find_postgres()
+    if not server:
+        pytest.skip("no PostgreSQL answers on this machine")
+    base, name = server.rsplit("/", 1)[0], f"inspector_dead_{uuid4().hex[:12]}"
+    with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+        try:
+            done = manage(tmp_path, "migrate", "-v0", DATABASE_URL=f"{base}/{name}")
+            assert done.returncode == 0, done.stderr
+            with psycopg.connect(f"{base}/{name}", autocommit=True) as connection:
+                connection.execute("INSERT INTO inspector_tag (name) VALUES ('free')")
+            yield f"{base}/{name}"
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_what_a_killed_worker_had_locked_is_free_within_seconds(url, tmp_path):
+    import psycopg
+
+    settings = {"DATA_DIR": str(tmp_path), "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "inspector.settings"}
+    environment = {**clean_environment(), **settings}
+    with subprocess.Popen([sys.executable, "-c", BUSY], cwd=ROOT, env=environment, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"locked\n"
+        os.kill(worker.pid, 9)
+    killed = time.monotonic()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        connection.execute("UPDATE inspector_tag SET name = 'taken back'")
+    assert time.monotonic() - killed < PROMISE
