@@ -42,7 +42,15 @@ if TYPE_CHECKING:
         ToolCallPart,
         ToolResultPart,
     )
-    from guard_core.findings import Finding, findings, verdict
+    from guard_core.findings import (
+        Facts,
+        Finding,
+        Verdict,
+        recorded_findings,
+        recorded_verdict,
+        replayed_findings,
+        replayed_verdict,
+    )
     from guard_core.ledger import Ledger
     from guard_core.models import window_of
     from guard_core.policies import POLICIES, Check, Decision, Policy, get_policy
@@ -70,6 +78,7 @@ __all__ = [
     "DamagedRecording",
     "Decision",
     "Event",
+    "Facts",
     "Finding",
     "GuardError",
     "GuardState",
@@ -112,9 +121,9 @@ __all__ = [
     "UnknownFormat",
     "UnknownName",
     "Usage",
+    "Verdict",
     "View",
     "attribute",
-    "findings",
     "get_policy",
     "get_scenario",
     "get_summarizer",
@@ -122,11 +131,14 @@ __all__ = [
     "observe_recorded",
     "play",
     "read",
+    "recorded_findings",
+    "recorded_verdict",
     "replay",
+    "replayed_findings",
+    "replayed_verdict",
     "run_scenario",
     "sweep",
     "usage_for",
-    "verdict",
     "window_of",
 ]
 
@@ -138,7 +150,7 @@ _HOMES = {
         "errors": "DamagedRecording GuardError LimitExceeded RecordingError SettingError SummaryFailed "
         "TokenizerUnavailable UnknownFormat UnknownName",
         "events": "Event MediaPart OtherPart ReasoningPart Role TextPart ToolCallPart ToolResultPart",
-        "findings": "Finding findings verdict",
+        "findings": "Facts Finding Verdict recorded_findings recorded_verdict replayed_findings replayed_verdict",
         "ledger": "Ledger",
         "models": "window_of",
         "policies": "POLICIES Check Decision Policy get_policy",

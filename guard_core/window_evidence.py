@@ -106,7 +106,7 @@ def automatic_triggers(session: Session) -> list[int]:
     counts = []
     for compaction in session.compactions:
         if _is_automatic(compaction):
-            before = [call.prompt_tokens for call in session.calls if call.at <= compaction.at and call.prompt_tokens]
+            before = [call.prompt_tokens for call in session.calls if call.at < compaction.at and call.prompt_tokens]
             counts.append(compaction.tokens_before or (before[-1] if before else 0))
     return [count for count in counts if count > 0]
 

@@ -11,7 +11,15 @@ from uuid import UUID
 
 from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
-from guard_core.findings import Case, Finding, findings, verdict
+from guard_core.findings import (
+    Facts,
+    Finding,
+    Verdict,
+    recorded_findings,
+    recorded_verdict,
+    replayed_findings,
+    replayed_verdict,
+)
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.policies import get_policy
@@ -23,6 +31,7 @@ from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, get_summarizer
 from guard_core.trace import Trace
 from guard_core.usage import usage_for
+from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.figures.timeline import Timeline, timeline
 from inspector.kept import Kept
@@ -51,35 +60,30 @@ class Analysis:
     observed: Trace
     replayed: Trace
     data: Timeline
-    head: CoreSession
+    facts: Facts
     key: tuple[str, int]  # of the session: id, revision
+
+    @property
+    def head(self) -> CoreSession:
+        return self.facts.session
 
     @cached_property
     def recorded_findings(self) -> tuple[Finding, ...]:
-        return findings(self.ledger, self.observed, self.attribution, recorded=True)
+        return recorded_findings(self.facts)
 
     @cached_property
     def replayed_findings(self) -> tuple[Finding, ...]:
         """Of the replay, if it differs from the recording at all."""
         if not self.diverges:
             return ()
-        return findings(self.ledger, self.replayed, self.attribution)
+        return replayed_findings(self.facts, self.replayed)
 
     @cached_property
-    def recorded_verdict(self) -> str:
-        return verdict(self.ledger, self.observed, self.attribution, recorded=True)
-
-    @cached_property
-    def replayed_verdict(self) -> str:
-        return verdict(self.ledger, self.replayed, self.attribution)
-
-    @cached_property
-    def recorded_case(self) -> Case:
-        return Case(self.ledger, self.observed, self.attribution, True)
-
-    @cached_property
-    def replayed_case(self) -> Case:
-        return Case(self.ledger, self.replayed, self.attribution, False)
+    def verdict(self) -> Verdict:
+        """Of the recording; of the replay, where nothing was ever sent."""
+        if self.simulated:
+            return replayed_verdict(self.facts, self.replayed, replayed_findings(self.facts, self.replayed))
+        return recorded_verdict(self.facts, self.recorded_findings)
 
     @property
     def own_error(self) -> Errors | None:
@@ -171,8 +175,9 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object]) -> Ana
     )
     data = timeline(ledger, observed, replayed)
     head = convert.load_head(row)
+    facts = Facts(head, ledger, attribution, judge_session(head, window_of(row, Choice())))
     key = (str(row.pk), row.revision)
-    return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, head, key)
+    return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, facts, key)
 
 
 def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:

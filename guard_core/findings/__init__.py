@@ -1,7 +1,12 @@
-"""Findings: what went wrong in a session, or nearly did, each a claim with its numbers, its step and a sentence."""
+"""Findings: what went wrong in a session, or nearly did, each a claim with its numbers, its step and a sentence.
 
-from guard_core.findings.checks import LOOP_LENGTH, NEAR_MISS_SHARE, Case, findings, verdict
-from guard_core.findings.claims import Finding, Verdict
+`claims` are the values, `facts` what they are found in; one module for each family of findings, and `verdict`.
+"""
+
+from collections.abc import Callable
+
+from guard_core.findings import gaps, repetition, requests, rules, sizes, summaries, without
+from guard_core.findings.claims import Finding, Verdict, gravest_first
 from guard_core.findings.counts import (
     CompactionCounts,
     CountedCompaction,
@@ -10,6 +15,12 @@ from guard_core.findings.counts import (
     counted_compactions,
     requests_of,
 )
+from guard_core.findings.facts import Case, Facts, Fired
+from guard_core.findings.presence import RequestWords, request_words
+from guard_core.findings.repetition import LOOP_LENGTH
+from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.findings.verdict import recorded_verdict, replayed_verdict
+from guard_core.trace import Trace
 
 __all__ = [
     "LOOP_LENGTH",
@@ -17,12 +28,63 @@ __all__ = [
     "Case",
     "CompactionCounts",
     "CountedCompaction",
+    "Facts",
     "Finding",
+    "Fired",
     "Peak",
+    "RequestWords",
     "Requests",
     "Verdict",
     "counted_compactions",
-    "findings",
+    "recorded_findings",
+    "recorded_verdict",
+    "replayed_findings",
+    "replayed_verdict",
+    "request_words",
     "requests_of",
-    "verdict",
 ]
+
+Check = Callable[[Case], list[Finding]]
+
+_OF_BOTH: tuple[Check, ...] = (
+    sizes.overflows,
+    sizes.late,
+    sizes.near_misses,
+    without.needless_or_needed,
+    requests.lost_requests,
+    repetition.loops,
+    repetition.not_kept,
+    repetition.thrashing,
+    summaries.bad_summaries,
+    rules.timing_gaps,
+    rules.no_fit,
+    rules.still_over,
+    rules.limited_corrections,
+)
+_OF_RECORDINGS: tuple[Check, ...] = (
+    sizes.contradicted_window,
+    sizes.doubted_window,
+    repetition.grown,
+    gaps.silent_truncation,
+    gaps.unreported,
+)
+_OF_REPLAYS: tuple[Check, ...] = (
+    without.avoided_overflows,
+    rules.inline_data,
+    rules.lost_tails,
+    rules.stacked_continuations,
+)
+
+
+def recorded_findings(facts: Facts) -> tuple[Finding, ...]:
+    """What is to be said of a recording, the gravest first, then by step."""
+    return _findings(facts.recording, (*_OF_RECORDINGS, *_OF_BOTH)) if facts.ledger.step_count else ()
+
+
+def replayed_findings(facts: Facts, trace: Trace) -> tuple[Finding, ...]:
+    """What is to be said of a replay of it."""
+    return _findings(facts.replay(trace), (*_OF_BOTH, *_OF_REPLAYS)) if facts.ledger.step_count else ()
+
+
+def _findings(case: Case, checks: tuple[Check, ...]) -> tuple[Finding, ...]:
+    return gravest_first([finding for check in checks for finding in check(case)])

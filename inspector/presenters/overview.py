@@ -7,30 +7,31 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from guard_core.findings import NEAR_MISS_SHARE, Case, Finding
+from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.trace import Trace
+from guard_core.window_evidence import Status
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
-from inspector.presenters.numbers import counted, percent, signed, signed_percent, step_number, tokens
+from inspector.presenters.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
 from inspector.presenters.whatif import Choice
 
 SHOWN_FINDINGS = 30
 SEVERITIES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
 
 
-def kpis(case: Case, data: Timeline, observed: Trace, evidence: str) -> list[dict[str, str]]:
-    """Peak fill, tokens saved by compaction, estimator bias, compactions."""
-    return [_peak(data), _saved(case), _bias(observed), _compactions(case, data, evidence)]
+def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
+    """Peak fill, tokens saved by compaction, estimator bias, compactions of a recording."""
+    return [_peak(facts), _saved(facts), _bias(facts, observed), _compactions(facts, evidence)]
 
 
 def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
-    """Peak fill, compactions, summaries put in again, overflows of a session that was never sent anywhere."""
+    """Peak fill, compactions, summaries re-injected, overflows of a session that was never sent anywhere."""
     sent, source = trace.columns["modelled_prompt_tokens"], Source.MODELLED.value
     step, over = int(sent.argmax()) if len(sent) else 0, int(trace.columns["overflow"].sum())
     peak = int(sent.max(initial=0))
-    put_in = (trace.columns["contents_decided"] < trace.columns["contents_built"]) & (trace.columns["fired"] == 0)
+    injected = (trace.columns["contents_decided"] < trace.columns["contents_built"]) & (trace.columns["fired"] == 0)
     return [
         _kpi(
             "peak fill",
@@ -39,53 +40,62 @@ def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
             f"{tokens(peak)} of {tokens(trace.window)} at step {step_number(step)}",
         ),
         _kpi("compactions", f"{len(trace.compactions):,}", source, "summaries made by the policy"),
-        _kpi("put in again", f"{int(put_in.sum()):,}", source, "steps that send an earlier summary"),
+        _kpi("summary re-injected", f"{int(injected.sum()):,}", source, "steps that send an earlier summary"),
         _kpi("overflows", f"{over:,}", source, "requests larger than the window"),
     ]
 
 
-def _peak(data: Timeline) -> dict[str, str]:
-    if not len(data) or np.isnan(data.recorded).all():
-        return _kpi("peak fill", "–", "", "the provider's counts are not in this file")
-    step = int(np.nanargmax(data.recorded))
-    note = f"{tokens(data.recorded[step])} of {tokens(data.window)} tokens at step {step_number(step)}"
-    return _kpi("peak fill", percent(float(data.recorded[step]), data.window, 1), Source.PROVIDER.value, note)
+def _peak(facts: Facts) -> dict[str, str]:
+    peak, window = facts.requests.peak, facts.window
+    if peak is None:
+        return _kpi("peak fill", DASH, "", "no model call")
+    source = Source.PROVIDER.value if peak.source == "recorded" else Source.MODELLED.value
+    where = f"at step {step_number(peak.step)}"
+    if window.status is Status.CONTRADICTED:
+        return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the stated window of {window.value:,}")
+    note = f"{tokens(peak.tokens)} of {tokens(window.value)} tokens {where}"
+    return _kpi("peak fill", percent(peak.tokens, window.value, 1), source, note)
 
 
-def _saved(case: Case) -> dict[str, str]:
-    made = case.compactions
-    if not made:
-        why = "no call came after a compaction" if case.unused else "nothing was compacted"
-        return _kpi("tokens saved by compaction", "–", "", why)
-    saved = sum(max(0, item.before - item.after) for item in made)
-    mean = sum(item.after for item in made) / max(1, sum(item.before for item in made))
-    note = f"by {counted(len(made), 'compaction')}, each leaving {100 * mean:.0f} % on average"
+def _saved(facts: Facts) -> dict[str, str]:
+    known = [item for item in facts.recording.fired if item.counted and not facts.removes_nothing(item.counted)]
+    if not known:
+        return _kpi("tokens saved by compaction", DASH, "", _why_nothing_saved(facts))
+    saved = sum(max(0, item.before - item.after) for item in known)
+    mean = sum(item.after for item in known) / max(1, sum(item.before for item in known))
+    note = f"by {counted(len(known), 'compaction')}, to {100 * mean:.0f} % of the former size on average"
     return _kpi("tokens saved by compaction", tokens(saved), Source.RECOMPUTED.value, note)
 
 
-def _bias(observed: Trace) -> dict[str, str]:
+def _why_nothing_saved(facts: Facts) -> str:
+    if facts.recording.fired:
+        return "what was removed is not in the file"
+    return "no call came after a compaction" if facts.counts.total else "nothing was compacted"
+
+
+def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
+    """How far the heuristic is off for what the file holds: what it lacks is no fault of an estimator."""
+    missing = facts.not_in_file
     recorded = observed.columns["recorded_prompt_tokens"].astype(np.float64)
-    heuristic = observed.columns["heuristic_sent"].astype(np.float64)
-    known = (recorded > 0) & (heuristic > 0)
+    known_part, heuristic = recorded - missing, observed.columns["heuristic_sent"].astype(np.float64)
+    known = (recorded > 0) & (known_part > 0) & (heuristic > 0)
     if not known.any():
-        return _kpi("estimator bias", "–", "", "the provider's counts are not in this file")
-    bias = float(np.mean(heuristic[known] / recorded[known] - 1))
-    decided = observed.columns["decision_tokens"].astype(np.float64)
-    usable = known & (decided > 0) & (observed.columns["heuristic_decided"] == observed.columns["heuristic_sent"])
-    calibrated = float(np.mean(decided[usable] / recorded[usable] - 1)) if usable.any() else float("nan")
-    note = f"heuristic against provider, {counted(int(known.sum()), 'call')}; calibrated {signed_percent(calibrated)}"
+        return _kpi("estimator bias", DASH, "", "the provider's counts are not in this file")
+    bias = float(np.mean(heuristic[known] / known_part[known] - 1))
+    note = f"heuristic against provider, {counted(int(known.sum()), 'call')}"
+    note += f", without {tokens(missing)} tokens that are not in the file" if missing else ""
     return _kpi("estimator bias", signed_percent(bias), Source.RECOMPUTED.value, note)
 
 
-def _compactions(case: Case, data: Timeline, evidence: str) -> dict[str, str]:
-    count = len(case.compactions)
-    steps = ", ".join(str(step_number(item.step)) for item in case.compactions[:4]) + (" …" if count > 4 else "")
-    parts = [f"at {'steps' if count > 1 else 'step'} {steps}"] if count else []
-    parts += [f"{case.unused:,} with no call after"] if case.unused else []
-    parts = parts or ["none in the recording"]
-    parts += [counted(len(data.overflows), "overflow")] if len(data.overflows) else []
-    made = count + case.unused
-    return _kpi("compactions", f"{made:,}", evidence if made else "", ", ".join(parts))
+def _compactions(facts: Facts, evidence: str) -> dict[str, str]:
+    counts = facts.counts
+    numbers = [str(step_number(item.step)) for item in counts.compactions if item.step >= 0]
+    steps = ", ".join(numbers[:4]) + (" …" if len(numbers) > 4 else "")
+    parts = [f"at {'steps' if len(numbers) > 1 else 'step'} {steps}"] if numbers else []
+    parts += [f"{counts.manual:,} manual"] if counts.manual else []
+    parts += [f"{counts.at_the_end:,} at the end of the recording"] if counts.at_the_end else []
+    note = ", ".join(parts) or "none in the recording"
+    return _kpi("compactions", f"{counts.total:,}", evidence if counts.total else "", note)
 
 
 def _kpi(name: str, value: str, source: str, note: str) -> dict[str, str]:
@@ -109,16 +119,15 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
     return {"rows": rows, "count": len(tagged), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
 
 
-def comparison(data: Timeline, recorded: Case, replayed: Case, observed: Trace, own: Errors | None) -> dict[str, Any]:
+def comparison(data: Timeline, recorded: Case, replayed: Case, own: Errors | None) -> dict[str, Any]:
     """Recorded and replayed side by side, and how far the modelled part can be trusted."""
-    sent = replayed.tokens.astype(np.float64)
-    told = np.where(np.isnan(data.recorded), observed.columns["modelled_prompt_tokens"], data.recorded)
+    told, sent = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
     return {
         "rows": [
-            _compare("compactions", len(recorded.compactions), len(replayed.compactions)),
+            _compare("compactions", recorded.facts.counts.total, len(replayed.fired)),
             _compare("overflows", _over(told, data), _over(sent, data), worse_if_more=True),
             _compare("near misses", _near(told, data), _near(sent, data), worse_if_more=True),
-            _compare("tokens sent in all", _sum(told), _sum(sent)),
+            _compare("total prompt tokens", _sum(told), _sum(sent)),
             _compare("largest request, tokens", _largest(told), _largest(sent)),
             _share("peak fill", _largest(told), _largest(sent), data.window),
         ],
@@ -179,21 +188,28 @@ def _share(name: str, recorded: int, replayed: int, window: int) -> dict[str, An
     }
 
 
-def caption(data: Timeline, name: str) -> str:
+def caption(data: Timeline, facts: Facts, name: str) -> str:
     """The finding of the chart in words."""
-    if not len(data) or np.isnan(data.recorded).all():
-        first = "No provider counts in this file: the lines are estimates."
-    else:
-        step = int(np.nanargmax(data.recorded))
-        fill = percent(float(data.recorded[step]), data.window, 1)
-        first = f"Recorded prompt tokens peak at {fill} of the window at step {step_number(step)}."
+    first = _peak_sentence(facts)
     if data.replayed is None or data.replayed.divergence is None:
         return f"{first} Replayed under {name}, every request is the same."
-    made = data.replayed.compactions
-    where = f", the first at step {step_number(int(made[0]))}" if len(made) else ""
-    words = counted(len(made), "compaction")
+    steps = data.replayed.compactions
+    where = f", the first at step {step_number(int(steps[0]))}" if len(steps) else ""
+    words = counted(len(steps), "compaction")
     diverges = step_number(data.replayed.divergence)
     return f"{first} Replayed under {name}: {words}{where}; modelled from step {diverges} on."
+
+
+def _peak_sentence(facts: Facts) -> str:
+    peak = facts.requests.peak
+    if peak is None:
+        return "No model call."
+    fill = percent(peak.tokens, facts.window.value, 1)
+    where = f"{fill} of the window at step {step_number(peak.step)}"
+    if facts.is_uncounted:
+        return f"No provider counts in this file: the lines are estimates, with a peak of {where}."
+    how = "Recorded prompt tokens peak" if peak.source == "recorded" else "Prompt tokens peak, modelled,"
+    return f"{how} at {where}."
 
 
 class Counts(Protocol):

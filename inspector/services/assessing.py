@@ -15,12 +15,12 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 import guard_core
-from guard_core.attribution import Attribution
+from guard_core.attribution import Attribution, attribute
 from guard_core.errors import GuardError
-from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, findings
+from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, Facts, recorded_findings
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
-from guard_core.replay import observe_recorded
+from guard_core.sessions import Session as CoreSession
+from guard_core.sessions import Source, Sourced
 from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.models import Session
@@ -31,14 +31,13 @@ log = logging.getLogger(__name__)
 
 REVISION = 1  # of what is stored here; raise it when that changes while the engine does not
 ENGINE = f"{guard_core.__version__}/{REVISION}"
-POLICY = "contextguard"  # whose arithmetic the overview shows beside a recording
 SLICE_SECONDS = 1.0  # then other jobs go first
 PRIORITY = -40  # below every import, above the text index
 DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
 NOBODY = str(UUID(int=0))  # where no import asked
 
 
-def assessment(ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, Any]:
+def assessment(session: CoreSession, ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, Any]:
     """The columns of a session's row that depend on the window in use, in tokens."""
     recorded = ledger.steps["prompt_tokens"]
     near = np.logical_and(recorded >= NEAR_MISS_SHARE * window, recorded <= window)
@@ -47,21 +46,19 @@ def assessment(ledger: Ledger, attribution: Attribution | None, window: int) -> 
         "near_misses": int(near.sum()),
         "assessed_window": window,
         "assessed_by": ENGINE,
-        **_patterns(ledger, attribution, window),
+        **_patterns(session, ledger, attribution, window),
     }
 
 
-def _patterns(ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, int]:
-    """Loops and mechanical summaries, as the findings of the overview tell them."""
-    if not ledger.step_count:
-        return {"loops": 0, "fallbacks": 0}
-    observed = observe_recorded(ledger, get_policy(POLICY), window=window)
-    found = findings(ledger, observed, attribution, recorded=True)
-    told: Counter[str] = Counter()
-    for finding in found:
-        told[finding.kind] += finding.count
-    loops = sum(finding.kind == "loop" for finding in found) or int(told["summary_not_kept"] >= LOOP_LENGTH)
-    return {"loops": loops, "fallbacks": told["fallback_summary"]}
+def _patterns(session: CoreSession, ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, int]:
+    """Loops and mechanical summaries, as the findings of the overview have them."""
+    judged = judge_session(session, Sourced(window, Source.USER))
+    facts = Facts(session, ledger, attribution or attribute(ledger), judged)
+    counts: Counter[str] = Counter()
+    for finding in recorded_findings(facts):
+        counts[finding.kind] += 1 if finding.kind == "loop" else finding.count
+    loops = counts["loop"] or int(counts["summary_not_kept"] >= LOOP_LENGTH)
+    return {"loops": loops, "fallbacks": counts["fallback_summary"]}
 
 
 def assess(row: Session) -> None:
@@ -72,7 +69,8 @@ def assess(row: Session) -> None:
         stated = stated_window(row.model, row.format, window.source.value)
         columns = {**convert.window_columns(window), "model_window": stated}
         row.window, row.model_window = window.value, stated
-    columns |= assessment(convert.load_ledger(row), convert.load_attribution(row), row.effective_window)
+    ledger, attribution = convert.load_ledger(row), convert.load_attribution(row)
+    columns |= assessment(convert.load_head(row), ledger, attribution, row.effective_window)
     Session.objects.filter(pk=row.pk).update(**columns)
     row.refresh_from_db()
 

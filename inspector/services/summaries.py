@@ -47,5 +47,5 @@ def session_counts(
         "compactions": sum(not base.is_edit for base in ledger.bases),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),
-        **assessment(ledger, attribution, window),
+        **assessment(session, ledger, attribution, window),
     }

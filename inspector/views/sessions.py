@@ -67,14 +67,14 @@ def _overview(page: Frame) -> dict[str, Any]:
             **_facts(page),
         }
     compared = overview.comparison(
-        found.data, found.recorded_case, found.replayed_case, found.observed, found.own_error
+        found.data, found.facts.recording, found.facts.replay(found.replayed), found.own_error
     )
     return {
         "errors": page.errors,
-        "verdict": f"Simulated under {name}: {found.replayed_verdict}" if found.simulated else found.recorded_verdict,
+        "verdict": f"Simulated under {name}: {found.verdict.sentence}" if found.simulated else found.verdict.sentence,
         "kpis": overview.simulated_kpis(found.replayed)
         if found.simulated
-        else overview.kpis(found.recorded_case, found.data, found.observed, "/".join(sorted(recorded))),
+        else overview.kpis(found.facts, found.observed, "/".join(sorted(recorded))),
         "figure": _figure(page),
         "table": _table(page),
         "findings": overview.finding_rows(
@@ -112,7 +112,7 @@ def _figure(page: Frame) -> dict[str, Any]:
         "id": "timeline",
         "rows": 2 + len(found.data.tracks),
         "data": None if part else json.loads(context_timeline(found.data).to_json()),
-        "caption": overview.caption(found.data, page.choice.words()),
+        "caption": overview.caption(found.data, found.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),
         "step_url": page.links["steps"],

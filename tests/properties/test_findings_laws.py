@@ -4,58 +4,86 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard_core.attribution import attribute
-from guard_core.findings import findings, verdict
-from guard_core.ledger import Ledger
+from guard_core.findings import (
+    Facts,
+    recorded_findings,
+    recorded_verdict,
+    replayed_findings,
+    replayed_verdict,
+)
 from guard_core.policies import get_policy
-from guard_core.replay import observe_recorded, replay
+from guard_core.replay import replay
+from guard_core.sessions import Source
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.usage import usage_for
+from guard_core.window_evidence import Status, WindowJudgement
 from tests.properties.test_attribution_laws import sessions
 
 WINDOWS = st.sampled_from([50, 1_000, 8_000, 200_000])
 POLICIES = st.sampled_from(["contextguard", "contextguard-sliding", "none"])
+STATUSES = st.sampled_from([Status.KNOWN, Status.TABLE, Status.ASSUMED])
 
 
 @st.composite
-def replays(draw):
-    """A random session, its attribution, and a replay or shadow trace over it."""
-    ledger = Ledger.of(draw(sessions()))
-    found = attribute(ledger)
-    window, policy = draw(WINDOWS), get_policy(draw(POLICIES))
-    usage = usage_for(ledger, found)
+def sides(draw):
+    """The facts of a random session, and a replay of it or None for the recording."""
+    built, window = draw(sessions()), draw(WINDOWS)
+    recorded = max((call.prompt_tokens or 0 for call in built.calls), default=0)
+    status = Status.CONTRADICTED if recorded > window else draw(STATUSES)
+    facts = Facts.of(built, WindowJudgement(window, Source.MODEL_TABLE, status, recorded, ""))
     if draw(st.booleans()):
-        return ledger, found, observe_recorded(ledger, policy, window=window, usage=usage), True
-    summaries = FixedSummaries(draw(st.integers(0, 2_000)))
-    return ledger, found, replay(ledger, policy, window=window, usage=usage, summarizer=summaries), False
+        return facts, None
+    policy, summaries = get_policy(draw(POLICIES)), FixedSummaries(draw(st.integers(0, 2_000)))
+    return facts, replay(facts.ledger, policy, window=window, usage=facts.usage, summarizer=summaries)
 
 
-@given(replays())
+def found_and_said(facts, trace):
+    if trace is None:
+        found = recorded_findings(facts)
+        return found, recorded_verdict(facts, found)
+    found = replayed_findings(facts, trace)
+    return found, replayed_verdict(facts, trace, found)
+
+
+@given(sides())
 @settings(max_examples=200)
-def test_every_finding_has_a_sentence_and_a_step_of_the_session(case):
-    ledger, found, trace, recorded = case
-    for finding in findings(ledger, trace, found, recorded=recorded):
-        assert 0 <= finding.step < ledger.step_count
+def test_every_finding_has_a_sentence_and_steps_of_the_session(side):
+    facts, trace = side
+    for finding in found_and_said(facts, trace)[0]:
+        assert all(0 <= step < facts.ledger.step_count for step in (finding.step, *finding.steps))
         assert finding.sentence.endswith(".")
         assert finding.count >= 1
+        assert len(finding.steps) <= 20
 
 
-@given(replays())
+@given(sides())
 @settings(max_examples=200)
-def test_overflows_are_those_of_the_trace(case):
-    ledger, found, trace, recorded = case
-    told = sum(item.count for item in findings(ledger, trace, found, recorded=recorded) if item.kind == "overflow")
-    over = trace.columns["modelled_prompt_tokens"] > trace.window
-    if recorded:
-        over &= ledger.steps["prompt_tokens"] <= 0
-    assert told == int(np.sum(over))
+def test_overflows_are_those_of_the_columns(side):
+    facts, trace = side
+    said = sum(item.count for item in found_and_said(facts, trace)[0] if item.kind == "overflow")
+    tokens = facts.requests.tokens if trace is None else trace.columns["modelled_prompt_tokens"]
+    over = tokens > facts.window.value
+    if trace is None:
+        over &= facts.ledger.steps["prompt_tokens"] <= 0
+    assert said == (0 if facts.window.status is Status.CONTRADICTED else int(np.sum(over)))
 
 
-@given(replays())
+@given(sides())
 @settings(max_examples=200)
-def test_the_verdict_is_one_sentence_and_the_same_again(case):
-    ledger, found, trace, recorded = case
-    said = verdict(ledger, trace, found, recorded=recorded)
-    assert said.endswith(".")
-    assert "\n" not in said
-    assert said == verdict(ledger, trace, attribute(ledger), recorded=recorded)
+def test_what_rests_on_an_unsure_window_says_so(side):
+    facts, trace = side
+    found, said = found_and_said(facts, trace)
+    for claim in (*found, said):
+        unsure = {"window_assumed", "window_doubted"} & set(claim.assumptions)
+        assert not unsure or f"if the window is {facts.window.value:,}" in claim.sentence
+
+
+@given(sides())
+@settings(max_examples=200)
+def test_the_verdict_is_one_short_sentence_and_the_same_again(side):
+    facts, trace = side
+    said = found_and_said(facts, trace)[1]
+    assert said.sentence.endswith(".")
+    assert "\n" not in said.sentence
+    assert len(said.sentence.split()) <= 25
+    again = Facts(facts.session, facts.ledger, facts.attribution, facts.window, facts.words)
+    assert said == found_and_said(again, trace)[1]

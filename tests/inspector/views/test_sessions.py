@@ -135,7 +135,7 @@ def test_a_deleted_session_is_not_found(client, gap, settings):
 
 
 @pytest.mark.parametrize(
-    ("ats", "words"), [((4,), "no call came after a compaction"), ((2, 4), "1 with no call after")]
+    ("ats", "words"), [((4,), "no call came after a compaction"), ((2, 4), "1 at the end of the recording")]
 )
 def test_a_compaction_that_no_call_came_after_is_counted_everywhere(client, bring, ats, words):
     events = (user("one"), model("two"), user("three"), model("four"))

@@ -1,0 +1,222 @@
+"""What findings look at: a recording with everything computed of it once, and either side of it as one case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.findings.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
+from guard_core.findings.presence import RequestWords
+from guard_core.ledger import Base, Ints, Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded, replay
+from guard_core.sessions import Session, Source
+from guard_core.trace import CompactionRecord, Trace
+from guard_core.usage import PROVIDER, Usage, usage_for
+from guard_core.views import Span, View
+from guard_core.window_evidence import Status, WindowJudgement, judge_session
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A compaction after which a call came. `index` counts from 0; `before` and `after` are prompt tokens: of the
+    request as it would have been at `step`, and of the one that was sent there."""
+
+    index: int
+    step: int
+    before: int
+    after: int
+    counted: CountedCompaction | None = None  # of a recording
+    record: CompactionRecord | None = None  # of a replay
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A recording and its columns. `session` may be the head of a stored one, without events; `words` says where the
+    words of its users' requests are (None: nobody has looked)."""
+
+    session: Session
+    ledger: Ledger
+    attribution: Attribution
+    window: WindowJudgement
+    words: tuple[RequestWords, ...] | None = None
+
+    @classmethod
+    def of(cls, session: Session, window: WindowJudgement | None = None) -> Facts:
+        """The facts of a session whose texts are in memory."""
+        from guard_core.findings.presence import request_words
+
+        ledger = Ledger.of(session)
+        words = request_words(session, ledger, session.events)
+        return cls(session, ledger, attribute(ledger), window or judge_session(session), words)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """The model of the provider."""
+        return usage_for(self.ledger, self.attribution)
+
+    @cached_property
+    def counts(self) -> CompactionCounts:
+        return counted_compactions(self.session)
+
+    @cached_property
+    def requests(self) -> Requests:
+        """The requests that were really sent."""
+        return requests_of(self.ledger, self.attribution)
+
+    @cached_property
+    def growth(self) -> Ints:
+        """Prompt tokens of all events before every step's call."""
+        if self.ledger.usage_ratio is None:
+            return self.attribution.prefix_at(self.ledger.steps["at"])
+        costs = self.ledger.prefix_of(("text_tokens", "inline_tokens", "metadata_tokens"))
+        sums: Ints = (costs[self.ledger.steps["at"]] * self.ledger.usage_ratio).astype(np.int64)
+        return sums
+
+    @cached_property
+    def whole_log(self) -> Trace:
+        """The replay that never compacts."""
+        return replay(self.ledger, get_policy("none"), window=self.window.value, usage=self.usage)
+
+    @cached_property
+    def own_rule(self) -> Trace | None:
+        """ContextGuard's arithmetic over the recording, where that was the recording's own rule."""
+        if self.ledger.usage_ratio is None and not self.session.guard_states:
+            return None
+        return observe_recorded(self.ledger, get_policy("contextguard"), window=self.window.value, usage=self.usage)
+
+    @cached_property
+    def recording(self) -> Case:
+        """The recorded side as a case."""
+        fired = tuple(
+            self._recorded(index, item) for index, item in enumerate(self.counts.compactions) if item.step >= 0
+        )
+        return Case(self, self.window, self.requests.tokens, fired, None)
+
+    @property
+    def is_uncounted(self) -> bool:
+        """Is every figure an estimate: no count by a provider, and no simulated one."""
+        return self.ledger.usage_ratio is None and not self.requests.reported.any()
+
+    @property
+    def not_in_file(self) -> int:
+        """Prompt tokens of every request that the file does not hold: system prompt, tools, an earlier part."""
+        known = self.ledger.system_tokens + self.ledger.tools_tokens
+        return max(0, self.attribution.overhead + self.attribution.prologue - known)
+
+    @cached_property
+    def stretches(self) -> Ints:
+        """For every step, the step at which the next base, or the end, comes."""
+        epochs = self.ledger.steps["epoch"]
+        edges = np.flatnonzero(np.diff(epochs)) + 1
+        stops = np.append(edges, len(epochs))
+        ends: Ints = stops[np.searchsorted(edges, np.arange(len(epochs)), side="right")]
+        return ends
+
+    def replay(self, trace: Trace) -> Case:
+        """The side of a replay as a case. Another window than the recording's is what somebody asked for."""
+        window = self.window
+        if trace.window != window.value:
+            window = WindowJudgement(trace.window, Source.USER, Status.KNOWN, window.at_least, "asked for")
+        tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
+        fired = tuple(
+            Fired(index, record.step, self._before(trace, index), int(tokens[record.step]), record=record)
+            for index, record in enumerate(trace.compactions)
+        )
+        return Case(self, window, tokens, fired, trace)
+
+    def removes_nothing(self, item: CountedCompaction) -> bool:
+        """Does the file not hold what a compaction took away: its view still has the whole log before it."""
+        base = self.ledger.bases[item.place]
+        spans = sorted((part.start, part.stop) for part in base.view if isinstance(part, Span))
+        covered = 0
+        for start, stop in spans:
+            if start > covered:
+                break
+            covered = max(covered, stop)
+        return covered >= base.at
+
+    def is_sealed(self, item: CountedCompaction) -> bool:
+        """Is a compaction's summary encrypted, or not in the file."""
+        base = self.ledger.bases[item.place]
+        return base.kind == "opaque" or any(base.costs.get("opaque_bytes", ()))
+
+    def _before(self, trace: Trace, index: int) -> int:
+        """Prompt tokens of the request that a replay's compaction replaced.
+
+        A sliding window compacts the whole log anew; where the call before was sent with the last summary, so would
+        this one have been.
+        """
+        record, before = trace.compactions[index], trace.compactions[index].step - 1
+        fired, sent, built = (
+            int(trace.columns[name][before]) for name in ("fired", "heuristic_sent", "heuristic_built")
+        )
+        if not index or fired or sent >= built:
+            return self.usage.one(record.step, record.before, record.tokens_before).tokens
+        at, previous = int(self.ledger.steps["at"][record.step]), int(self.ledger.steps["at"][before])
+        grown = sum(self.ledger.price((Span(previous, at),), name) for name in ("text_tokens", "inline_tokens"))
+        return self.usage.one(record.step, _carried(trace.compactions[index - 1], at), sent + grown).tokens
+
+    def _recorded(self, index: int, item: CountedCompaction) -> Fired:
+        base: Base = self.ledger.bases[item.place]
+        before = base.tokens_before if base.tokens_before > 0 else self.grown_to(item.step)
+        return Fired(index, item.step, before, int(self.requests.tokens[item.step]), counted=item)
+
+    def grown_to(self, step: int) -> int:
+        """The request at a step, had nothing been compacted there: the one before and what came since."""
+        if step == 0:
+            return self.attribution.overhead + int(self.growth[0])
+        return int(self.requests.tokens[step - 1] + self.growth[step] - self.growth[step - 1])
+
+
+def _carried(record: CompactionRecord, at: int) -> View:
+    """What a policy sends after a compaction, once `at` events are in the log."""
+    return (*record.carried, *((Span(record.kept_from, at),) if record.kept_from < at else ()))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One side of a session: the recording itself, or a replay of it. `tokens` are prompt tokens of the request sent at
+    every step, `fired` the compactions that a call followed."""
+
+    facts: Facts
+    window: WindowJudgement
+    tokens: Ints
+    fired: tuple[Fired, ...]
+    trace: Trace | None
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.trace is None
+
+    @property
+    def window_counts(self) -> bool:
+        """Can anything be said against the window: not if a larger prompt was answered."""
+        return self.window.status is not Status.CONTRADICTED and self.window.value > 0
+
+    @cached_property
+    def modelled(self) -> NDArray[np.bool_]:
+        """At which steps the tokens are modelled."""
+        if self.trace is None:
+            return ~self.facts.requests.reported
+        return np.asarray(self.trace.columns["prompt_tokens_source"] != PROVIDER)
+
+    @cached_property
+    def over(self) -> Ints:
+        """Steps whose request was larger than the window. A recorded one that was answered and counted was not."""
+        if not self.window_counts:
+            return np.zeros(0, dtype=np.int64)
+        over: NDArray[np.bool_] = self.tokens > self.window.value
+        if self.is_recorded:
+            over &= ~self.facts.requests.reported
+        return np.flatnonzero(over)
+
+    def column(self, name: str) -> Ints:
+        """A column of the replay's trace."""
+        assert self.trace is not None
+        column: Ints = self.trace.columns[name]
+        return column

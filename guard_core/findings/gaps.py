@@ -1,0 +1,41 @@
+"""What a recording does not say of itself: calls without a count, and a history that was cut without a record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guard_core.baselines import silent_truncations
+from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
+from guard_core.findings.facts import Case
+from guard_core.findings.words import at_step, counted
+
+
+def unreported(case: Case) -> list[Finding]:
+    """Answered calls without a count."""
+    steps = case.facts.ledger.steps
+    missing = np.flatnonzero((steps["prompt_tokens"] <= 0) & (steps["response"] >= 0))
+    if not case.is_recorded or not len(missing):
+        return []
+    total, first = case.facts.ledger.step_count, int(missing[0])
+    is_all = len(missing) == total
+    words = "Every figure is an estimate." if is_all else f"The first is {at_step(first)}."
+    sentence = f"{len(missing):,} of {total:,} calls have no recorded token usage. {words}"
+    numbers = {"missing": len(missing), "calls": total}
+    severity = WARNING if is_all else INFO
+    return [Finding("no_usage", severity, first, sentence, numbers, (), tuple(missing[:LISTED].tolist()), len(missing))]
+
+
+def silent_truncation(case: Case) -> list[Finding]:
+    """Recorded prompts that fell while the log grew, though no compaction is recorded."""
+    falls = silent_truncations(case.facts.ledger) if case.is_recorded else ()
+    if not falls:
+        return []
+    worst = max(falls, key=lambda fall: fall.before + fall.added - fall.after)
+    more = "" if len(falls) == 1 else f" {counted(len(falls) - 1, 'more fall')} like it."
+    sentence = (
+        f"The recorded prompt fell from {worst.before:,} to {worst.after:,} tokens at {at_step(worst.step)}, though "
+        f"about {worst.added:,} were added and no compaction is recorded.{more}"
+    )
+    numbers = {"step": worst.step, "before": worst.before, "after": worst.after, "added": worst.added}
+    steps = tuple(fall.step for fall in falls[:LISTED])
+    return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]

@@ -1,0 +1,110 @@
+"""Where the words of a user's request are: looked up once in the texts of a session, and kept beside its columns.
+
+Only requests are looked for that a compaction took out of the context while their turn went on. Whether they were lost
+follows from these places and the recorded views, without texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from guard_core.events import Event, part_text
+from guard_core.findings.counts import counted_compactions
+from guard_core.ledger import Ledger
+from guard_core.sessions import RecordedCompaction, Session
+from guard_core.views import Rewritten, Span, View
+
+QUOTE_CHARS = 60  # characters that a request is known by
+SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
+MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
+MOST_PLACES = 500  # words found more often than this are no quotation
+
+
+class RequestWords(msgspec.Struct, frozen=True):
+    """One request: the index of its message, its first words with whitespace folded, and where these are verbatim:
+    in which events of the log, and in which recorded compactions' messages (by their place in the session)."""
+
+    message: int
+    quote: str
+    is_whole: bool  # is that all the user wrote
+    events: tuple[int, ...]
+    compactions: tuple[int, ...]
+
+
+def request_words(session: Session, ledger: Ledger, events: Iterable[Event]) -> tuple[RequestWords, ...]:
+    """Look up the requests that compactions took away. `session` may be a head; `events` are read once, in order."""
+    wanted = set(removed_requests(session, ledger))
+    if not wanted:
+        return ()
+    quotes: dict[int, str] = {}
+    whole: set[int] = set()
+    places: dict[int, list[int]] = {}
+    for index, event in enumerate(events):
+        text = folded(event)
+        if index in wanted:
+            words = first_words(event)
+            quote = shortened(words)
+            if len(quote) >= SHORTEST:
+                quotes[index], places[index] = quote, []
+                whole |= {index} if quote == words else set()
+        for message, quote in quotes.items():
+            if quote in text:
+                places[message].append(index)
+    return tuple(
+        RequestWords(message, quote, message in whole, tuple(places[message]), _quoting(session, quote))
+        for message, quote in quotes.items()
+        if len(places[message]) <= MOST_PLACES
+    )
+
+
+def removed_requests(session: Session, ledger: Ledger) -> list[int]:
+    """Messages whose turn went on after a compaction that did not keep them, the first MOST_REQUESTS in order."""
+    users = ledger.steps["user_event"]
+    messages: dict[int, None] = {}
+    for item in counted_compactions(session).compactions:
+        if item.step >= 0:
+            message, base = int(users[item.step]), ledger.bases[item.place]
+            if 0 <= message < base.at and not holds(base.view, message):
+                messages[message] = None
+    return list(messages)[:MOST_REQUESTS]
+
+
+def holds(view: View, event: int) -> bool:
+    """Does a view have this event as it was."""
+    return any(isinstance(segment, Span) and segment.start <= event < segment.stop for segment in view)
+
+
+def folded(event: Event) -> str:
+    """The text of a message with every run of whitespace as one space."""
+    return " ".join(" ".join(part_text(part).split()) for part in event.parts)
+
+
+def first_words(event: Event) -> str:
+    """A user's words, folded and without quotation marks around them: the first part that has text."""
+    return next((words for part in event.parts if (words := " ".join(part_text(part).split()).strip('"'))), "")
+
+
+def shortened(words: str, chars: int = QUOTE_CHARS) -> str:
+    """The first words up to so many characters, whole ones where there are several."""
+    if len(words) <= chars:
+        return words
+    cut = words[: chars + 1].rsplit(" ", 1)[0]
+    return cut if len(cut) >= chars // 2 else words[:chars]
+
+
+def _quoting(session: Session, quote: str) -> tuple[int, ...]:
+    """The compactions whose own messages hold the quote."""
+    return tuple(
+        place
+        for place, item in enumerate(session.compactions)
+        if any(quote in folded(message) for message in _own_messages(item))
+    )
+
+
+def _own_messages(item: RecordedCompaction) -> Iterator[Event]:
+    yield from item.messages
+    for segment in item.base:
+        if isinstance(segment, Rewritten):
+            yield segment.message

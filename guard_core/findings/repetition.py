@@ -1,0 +1,154 @@
+"""Compactions that did not help: again and again, without effect, or with more afterwards than before."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from guard_core.findings.claims import ERROR, INFO, LISTED, MODELLED_TOKENS, WARNING, Finding
+from guard_core.findings.facts import Case, Fired
+from guard_core.findings.words import at_step, counted, steps_words
+
+# Ours, like the words.
+LOOP_LENGTH = 3  # compactions at consecutive steps
+THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer than so many steps after the one before
+# The history is back in a request that is larger than the one after the compaction by 1.5 times what was added since
+# (estimates of that may be a third too low) and half of what the compaction removed.
+RETURN_GROWTH, RETURN_SHARE = 1.5, 0.5
+MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token (four bytes); no text has more
+
+
+def loops(case: Case) -> list[Finding]:
+    """Compactions at every step, without progress."""
+    findings = []
+    for group in _rows(case.fired, 1):
+        if len(group) >= LOOP_LENGTH:
+            first, last = group[0], group[-1]
+            sentence = (
+                f"A loop: {len(group):,} compactions at consecutive {steps_words(first.step, last.step)}; the first "
+                f"took {first.before:,} tokens to {first.after:,}, the next began at {group[1].before:,}."
+            )
+            numbers = {"length": len(group), "first": first.step, "last": last.step}
+            steps = tuple(item.step for item in group[:LISTED])
+            findings.append(Finding("loop", ERROR, first.step, sentence, numbers, (), steps, len(group)))
+    return findings
+
+
+def thrashing(case: Case) -> list[Finding]:
+    """Compactions in quick succession, though not at every step."""
+    findings = []
+    for group in _rows(case.fired, THRASH_STEPS - 1):
+        gaps = [after.step - before.step for before, after in pairwise(group)]
+        if len(group) >= THRASH_LENGTH and max(gaps) > 1:
+            first, last = group[0].step, group[-1].step
+            mean = sum(gaps) / len(gaps)
+            sentence = (
+                f"Thrashing: {len(group):,} compactions in {steps_words(first, last)}, on average one every "
+                f"{mean:.1f} steps."
+            )
+            numbers = {"length": len(group), "first": first, "last": last, "mean_gap": mean}
+            steps = tuple(item.step for item in group[:LISTED])
+            findings.append(Finding("thrash", WARNING, first, sentence, numbers, (), steps, len(group)))
+    return findings
+
+
+def not_kept(case: Case) -> list[Finding]:
+    """Compactions after which the whole history came back, though neither a resume nor an edit explains it."""
+    if not _follows_text(case):
+        return []
+    followed = zip(case.fired, (*case.fired[1:], None), strict=False)
+    returns = [numbers for item, following in followed if (numbers := _return(case, item, following))]
+    if not returns:
+        return []
+    first, where = returns[0], {item.index: item.step for item in case.fired}
+    steps = tuple(where[numbers["compaction"]] for numbers in returns[:LISTED])
+    more = "" if len(returns) == 1 else f" {counted(len(returns) - 1, 'more compaction')} had no lasting effect either."
+    sentence = (
+        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) was not kept: {first['before']:,} → "
+        f"{first['after']:,} tokens, and {first['again']:,} again at {at_step(first['again_step'])}, though only "
+        f"{first['added']:,} had been added.{more}"
+    )
+    return [Finding("summary_not_kept", ERROR, steps[0], sentence, first, (MODELLED_TOKENS,), steps, len(returns))]
+
+
+def _follows_text(case: Case) -> bool:
+    """Do recorded counts grow with the text, before anything was compacted? Else they prove nothing afterwards."""
+    if not case.is_recorded or not case.fired:
+        return True
+    seen = np.flatnonzero(case.facts.requests.reported[: case.fired[0].step])
+    if len(seen) < 2:
+        return True
+    first, last = seen[0], seen[-1]
+    at, prefix = case.facts.ledger.steps["at"], case.facts.ledger.prefix_of(("text_tokens", "inline_tokens"))
+    return bool(case.tokens[last] - case.tokens[first] <= MOST_PER_HEURISTIC * (prefix[at[last]] - prefix[at[first]]))
+
+
+def _return(case: Case, item: Fired, following: Fired | None) -> dict[str, int] | None:
+    """The first request, up to the next compaction, that has the history back."""
+    start, stop = item.step + 1, _end(case, item, following)
+    growth = case.facts.growth
+    again = case.tokens[start:stop].copy()
+    if case.is_recorded:
+        again[~case.facts.requests.reported[start:stop]] = 0
+    added = np.maximum(growth[start:stop] - growth[item.step], 0)
+    if following is not None and stop == following.step:  # as it would have been without the next compaction
+        again = np.append(again, following.before)
+        added = np.append(added, max(0, int(growth[stop] - growth[item.step])))
+    limit = item.after + RETURN_GROWTH * added + RETURN_SHARE * max(0, item.before - item.after)
+    back = np.flatnonzero((again > limit) & (item.before > item.after))
+    if not len(back):
+        return None
+    place = int(back[0])
+    return {
+        "compaction": item.index,
+        "before": item.before,
+        "after": item.after,
+        "again": int(again[place]),
+        "again_step": start + place,
+        "added": int(added[place]),
+    }
+
+
+def _end(case: Case, item: Fired, following: Fired | None) -> int:
+    """The step after the last request built on this compaction alone."""
+    if case.is_recorded:
+        return int(case.facts.stretches[item.step])
+    return following.step if following else len(case.tokens)
+
+
+def grown(case: Case) -> list[Finding]:
+    """Compactions whose request was not smaller than before."""
+    larger = [item for item in case.fired if item.after >= item.before > 0 and not _is_guessed(case, item)]
+    if not larger:
+        return []
+    worst = max(larger, key=lambda item: item.after - item.before)
+    blind = worst.counted is not None and case.facts.removes_nothing(worst.counted)
+    missing = " What the compaction removed is not in the file." if blind else ""
+    modelled = " (modelled)" if case.modelled[worst.step] else ""
+    more = "" if len(larger) == 1 else f" {counted(len(larger) - 1, 'more compaction')} made nothing smaller either."
+    sentence = (
+        f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) made the request larger: {worst.before:,} → "
+        f"{worst.after:,} tokens{modelled}.{missing}{more}"
+    )
+    numbers = {"compaction": worst.index, "before": worst.before, "after": worst.after}
+    steps = tuple(item.step for item in larger[:LISTED])
+    severity = INFO if blind else WARNING
+    return [Finding("grown", severity, worst.step, sentence, numbers, (MODELLED_TOKENS,), steps, len(larger))]
+
+
+def _is_guessed(case: Case, item: Fired) -> bool:
+    """Is the request after it known only from the size of an encrypted summary."""
+    sealed = item.counted is not None and case.facts.is_sealed(item.counted)
+    return sealed and bool(case.modelled[item.step])
+
+
+def _rows(fired: tuple[Fired, ...], apart: int) -> list[list[Fired]]:
+    """Compactions grouped into rows whose neighbours are at most so many steps apart."""
+    rows: list[list[Fired]] = []
+    for item in fired:
+        if rows and item.step - rows[-1][-1].step <= apart:
+            rows[-1].append(item)
+        else:
+            rows.append([item])
+    return rows

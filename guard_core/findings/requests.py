@@ -1,0 +1,148 @@
+"""Requests of the user that a compaction took out of the context while their turn went on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
+from guard_core.findings.facts import Case, Facts, Fired
+from guard_core.findings.presence import RequestWords, holds
+from guard_core.findings.words import at_step, compactions_words, steps_words
+from guard_core.ledger import Ints
+from guard_core.views import Span, View
+
+
+def lost_requests(case: Case) -> list[Finding]:
+    """Requests that later calls of their turn no longer had."""
+    if case.is_recorded:
+        return [_recorded(case.facts, words) for words in case.facts.words or () if _removals(case.facts, words)]
+    return _replayed(case)
+
+
+class Absence(NamedTuple):
+    """Where a request is neither held nor quoted: its first step in its own turn, the last step of that stretch, and
+    whether that is the last of the recording."""
+
+    first: int
+    last: int
+    is_final: bool
+
+
+def _recorded(facts: Facts, words: RequestWords) -> Finding:
+    removals = _removals(facts, words)
+    sealed = [item.index for item in removals if item.counted and facts.is_sealed(item.counted)]
+    quoting = [item.index for item in removals if item.counted and item.counted.place in words.compactions]
+    absence = _absence(facts, words)
+    first = removals[0]
+    lost = first if absence is None else _last_before(removals, absence.first)
+    step = first.step if absence is None else absence.first
+    numbers = {
+        "message": words.message,
+        "quote": words.quote,
+        "is_whole": words.is_whole,
+        "compaction": lost.index,
+        "compactions": [item.index for item in removals],
+        "quoted_by": quoting,
+        "sealed": sealed,
+        "last_step_verbatim": first.step - 1,
+        "first_absent": -1 if absence is None else absence.first,
+        "last_absent": -1 if absence is None else absence.last,
+    }
+    silent = absence is None or lost.index in sealed
+    quote = words.quote if words.is_whole else f"{words.quote} …"
+    sentence = f'Your request "{quote}" {_what_happened(step, absence, lost, quoting, sealed)}'
+    steps = tuple(item.step for item in removals[:LISTED])
+    return Finding("request_lost", INFO if silent else WARNING, step, sentence, numbers, (), steps, len(removals))
+
+
+def _what_happened(step: int, absence: Absence | None, lost: Fired, quoting: list[int], sealed: list[int]) -> str:
+    left = f"left the context at {at_step(step)} ({compactions_words([lost.index])})"
+    if lost.index in sealed:
+        return f"{left}; the summary is not readable, so what it keeps of it is unknown."
+    if absence is None:
+        return f"{left}; the summary still quotes it." if quoting else f"{left}; later messages quote it."
+    before = f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
+    if absence.is_final:
+        return f"{left}; nothing quotes it since.{before}"
+    return (
+        f"is in no request of {steps_words(absence.first, absence.last)} ({compactions_words([lost.index])}).{before}"
+    )
+
+
+def _removals(facts: Facts, words: RequestWords) -> list[Fired]:
+    """The compactions of the request's turn after which the next request did not have the message itself."""
+    users = facts.ledger.steps["user_event"]
+    return [
+        item
+        for item in facts.recording.fired
+        if item.counted is not None
+        and int(users[item.step]) == words.message
+        and words.message < facts.ledger.bases[item.counted.place].at
+        and not holds(facts.ledger.bases[item.counted.place].view, words.message)
+    ]
+
+
+def _last_before(removals: list[Fired], step: int) -> Fired:
+    return [item for item in removals if item.step <= step][-1]
+
+
+def _absence(facts: Facts, words: RequestWords) -> Absence | None:
+    """The first stretch of steps, begun in the request's own turn, whose requests have the words nowhere."""
+    absent = ~present_steps(facts, words)
+    absent[: _removals(facts, words)[0].step] = False
+    in_turn = np.flatnonzero(absent & (facts.ledger.steps["user_event"] == words.message))
+    if not len(in_turn):
+        return None
+    first = int(in_turn[0])
+    again = np.flatnonzero(~absent[first:])
+    last = len(absent) - 1 if not len(again) else first + int(again[0]) - 1
+    return Absence(first, last, not len(again))
+
+
+def present_steps(facts: Facts, words: RequestWords) -> NDArray[np.bool_]:
+    """At which steps the recorded request has the words: the message itself, or any text that quotes it."""
+    events, bases, steps = np.array(words.events, dtype=np.int64), facts.ledger.bases, facts.ledger.steps
+    quoting = [place in words.compactions or _has_any(base.view, events) for place, base in enumerate(bases)]
+    starts = np.array([0, *(base.at for base in bases)], dtype=np.int64)
+    later = np.append(events, facts.ledger.event_count)[np.searchsorted(events, starts)]  # first quotation since
+    epoch = steps["epoch"] + 1
+    present: NDArray[np.bool_] = np.array([False, *quoting])[epoch] | (steps["at"] > later[epoch])
+    return present
+
+
+def _has_any(view: View, events: Ints) -> bool:
+    spans = (segment for segment in view if isinstance(segment, Span))
+    return any(np.searchsorted(events, span.start) < np.searchsorted(events, span.stop) for span in spans)
+
+
+def _replayed(case: Case) -> list[Finding]:
+    """Of a replay the summary's words are not known: only whether the message itself is still sent."""
+    users, turns, count = (case.facts.ledger.steps[name] for name in ("user_event", "turn", "at"))
+    lost = [
+        item
+        for item in case.fired
+        if int(users[item.step]) >= 0
+        and item.step + 1 < len(count)
+        and turns[item.step + 1] == turns[item.step]
+        and not _carries(item, int(users[item.step]))
+    ]
+    if not lost:
+        return []
+    first, message = lost[0], int(users[lost[0].step])
+    numbers = {"message": message, "compaction": first.index, "compactions": [item.index for item in lost]}
+    more = "" if len(lost) == 1 else f" The same happens at {len(lost) - 1:,} more of them."
+    sentence = (
+        f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without the user's "
+        f"request (message {message + 1:,}) itself; only the summary can hold it.{more}"
+    )
+    steps = tuple(item.step for item in lost[:LISTED])
+    return [Finding("request_lost", INFO, first.step, sentence, numbers, (), steps, len(lost))]
+
+
+def _carries(item: Fired, event: int) -> bool:
+    """Do the requests after the compacting one still have this event, or the request that the policy repeats."""
+    record = item.record
+    return record is None or bool(record.in_turn) or holds(record.carried, event) or event >= record.kept_from

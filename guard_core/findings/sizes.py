@@ -1,0 +1,177 @@
+"""Requests against the window: larger than it, nearly so, and a window that the recording contradicts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.findings.claims import (
+    ERROR,
+    LISTED,
+    MODELLED_TOKENS,
+    SIZES_ONLY,
+    TRIGGER_NOT_RECORDED,
+    WARNING,
+    Finding,
+)
+from guard_core.findings.counts import UNKNOWN
+from guard_core.findings.facts import Case, Facts
+from guard_core.findings.words import at_step, counted, if_window, percent, steps_words, window_assumptions
+from guard_core.ledger import Ints
+from guard_core.sessions import Source
+from guard_core.window_evidence import Status, automatic_triggers
+
+# Ours: no source defines these words, so the numbers are chosen and named here.
+NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for a long answer
+LATE_STEPS = 3  # an overflow at most so many steps before a compaction makes it late
+
+_STATED = {
+    Source.MODEL_TABLE: "the model table's window",
+    Source.ASSUMED: "the assumed window",
+    Source.USER: "the window set by hand",
+}
+
+
+def contradicted_window(case: Case) -> list[Finding]:
+    """An answered request that was larger than the window it is said to have had."""
+    facts, window = case.facts, case.window
+    if not case.is_recorded or window.status is not Status.CONTRADICTED:
+        return []
+    recorded = facts.ledger.steps["prompt_tokens"]
+    step, over = int(np.argmax(recorded)), np.flatnonzero(recorded > window.value)
+    sentence = (
+        f"A prompt of {int(recorded[step]):,} tokens was answered at {at_step(step)}, above "
+        f"{stated_window(facts)} of {window.value:,}. Set the real window."
+    )
+    numbers = {"window": window.value, "tokens": int(recorded[step]), "step": step, "calls": len(over)}
+    return [Finding("window_contradicted", ERROR, step, sentence, numbers, (), _listed(over), len(over))]
+
+
+def stated_window(facts: Facts) -> str:
+    """The window by where it comes from."""
+    return _STATED.get(facts.window.source, "the stated window")
+
+
+def doubted_window(case: Case) -> list[Finding]:
+    """Automatic compactions that all fired below half of the model table's window."""
+    window = case.window
+    if not case.is_recorded or window.status is not Status.DOUBTED:
+        return []
+    fired = automatic_triggers(case.facts.session)
+    low, high = min(fired), max(fired)
+    between = f"at {high:,} tokens" if low == high else f"at {low:,} to {high:,} tokens"
+    sentence = (
+        f"{counted(len(fired), 'compaction')} fired {between}, below half of the model table's window of "
+        f"{window.value:,}: the window is smaller, or the threshold was set by hand."
+    )
+    numbers = {"window": window.value, "low": low, "high": high, "compactions": len(fired)}
+    step = case.fired[0].step if case.fired else 0
+    unknown = any(item.trigger == UNKNOWN for item in case.facts.counts.compactions)
+    assumptions = (TRIGGER_NOT_RECORDED,) if unknown else ()
+    return [Finding("window_doubted", WARNING, step, sentence, numbers, assumptions, (), len(fired))]
+
+
+def overflows(case: Case) -> list[Finding]:
+    """Requests larger than the window. Of a recording, only calls that the provider did not count can be meant."""
+    over = case.over
+    if not len(over):
+        return []
+    window, worst = case.window.value, int(over[np.argmax(case.tokens[over])])
+    tokens, first, last = int(case.tokens[worst]), int(over[0]), int(over[-1])
+    answered = int((case.facts.ledger.steps["response"][over] >= 0).sum()) if case.is_recorded else 0
+    how = "not counted by the provider, modelled" if case.is_recorded else "modelled"
+    sentence = (
+        f"{_subject(first, last, len(over))} over the window of {window:,}{if_window(case.window)}: {tokens:,} tokens "
+        f"at {at_step(worst)}, {percent(tokens / window - 1)} too many ({how})."
+    )
+    if answered == len(over):
+        sentence += " Yet they were answered: the window is larger, or the estimate too high."
+    numbers = {
+        "window": window,
+        "tokens": tokens,
+        "over_share": tokens / window - 1,
+        "calls": len(over),
+        "first": first,
+        "last": last,
+        "answered": answered,
+    }
+    assumptions = (*window_assumptions(case.window), *_modelled(case, worst))
+    severity = WARNING if answered == len(over) else ERROR
+    return [Finding("overflow", severity, worst, sentence, numbers, assumptions, _listed(over), len(over))]
+
+
+def _subject(first: int, last: int, count: int) -> str:
+    if count == 1:
+        return f"The request of {at_step(first)} is"
+    if count == last - first + 1:
+        return f"The requests of {steps_words(first, last)} are"
+    return f"{count:,} requests between {at_step(first)} and {at_step(last)} are"
+
+
+def near_misses(case: Case) -> list[Finding]:
+    """Requests that nearly filled the window."""
+    if not case.window_counts:
+        return []
+    window = case.window.value
+    near = (case.tokens > NEAR_MISS_SHARE * window) & (case.tokens <= window)
+    approaches = runs(near)
+    if not approaches:
+        return []
+    tops = [start + int(np.argmax(case.tokens[start:stop])) for start, stop in approaches]
+    worst = max(tops, key=lambda step: int(case.tokens[step]))
+    tokens = int(case.tokens[worst])
+    how = " (modelled)" if case.modelled[worst] else ""
+    often = "" if len(tops) == 1 else f" It came above {percent(NEAR_MISS_SHARE)} {len(tops):,} times."
+    sentence = (
+        f"The request of {at_step(worst)} fills {percent(tokens / window)} of the window: {tokens:,} of {window:,} "
+        f"tokens{how}{if_window(case.window)}.{often}"
+    )
+    numbers = {"window": window, "tokens": tokens, "share": tokens / window, "approaches": len(tops)}
+    assumptions = (*window_assumptions(case.window), *_modelled(case, worst))
+    return [Finding("near_miss", WARNING, worst, sentence, numbers, assumptions, tuple(tops[:LISTED]), len(tops))]
+
+
+def late(case: Case) -> list[Finding]:
+    """Compactions that came only after a request had been over the window."""
+    over, previous = case.over, -1
+    pairs: list[tuple[int, int, int]] = []  # step over the window, step and index of the compaction
+    for item in case.fired:
+        recent = over[(over < item.step) & (over >= item.step - LATE_STEPS) & (over > previous)]
+        if len(recent):
+            pairs.append((int(recent[0]), item.step, item.index))
+        previous = item.step
+    if not pairs:
+        return []
+    step, came, index = pairs[0]
+    tokens, window = int(case.tokens[step]), case.window.value
+    more = "" if len(pairs) == 1 else f" {counted(len(pairs) - 1, 'later compaction')} too."
+    sentence = (
+        f"Compaction {index + 1:,} came too late, at {at_step(came)}: the request of {at_step(step)} has {tokens:,} "
+        f"tokens, {percent(tokens / window - 1)} over the window of {window:,}{if_window(case.window)}.{more}"
+    )
+    numbers = {
+        "step_over": step,
+        "tokens": tokens,
+        "window": window,
+        "compaction": index,
+        "compactions": [pair[2] for pair in pairs],
+    }
+    assumptions = (*window_assumptions(case.window), *_modelled(case, step))
+    steps = tuple(pair[0] for pair in pairs[:LISTED])
+    return [Finding("late", ERROR, step, sentence, numbers, assumptions, steps, len(pairs))]
+
+
+def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Start and stop of every run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
+
+
+def _modelled(case: Case, step: int) -> tuple[str, ...]:
+    if not case.modelled[step]:
+        return ()
+    return (MODELLED_TOKENS, SIZES_ONLY) if case.facts.is_uncounted else (MODELLED_TOKENS,)
+
+
+def _listed(steps: Ints) -> tuple[int, ...]:
+    return tuple(steps[:LISTED].tolist())

@@ -1,0 +1,241 @@
+"""The verdict: one sentence of at most 25 words that leads with what matters most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guard_core.findings.claims import INFO, MODELLED_TOKENS, SIZES_ONLY, Finding, Verdict
+from guard_core.findings.counts import MODELLED, Peak
+from guard_core.findings.facts import Case, Facts
+from guard_core.findings.presence import shortened
+from guard_core.findings.sizes import stated_window
+from guard_core.findings.words import at_step, counted, if_window, percent, steps_words, window_assumptions
+from guard_core.trace import Trace
+
+QUOTED_CHARS = 30  # of a request, in a verdict
+
+Wording = Callable[[Case, Finding], str]
+
+
+def recorded_verdict(facts: Facts, findings: tuple[Finding, ...]) -> Verdict:
+    """What matters most in a recording."""
+    return _verdict(facts.recording, findings)
+
+
+def replayed_verdict(facts: Facts, trace: Trace, findings: tuple[Finding, ...]) -> Verdict:
+    """What matters most in a replay."""
+    return _verdict(facts.replay(trace), findings)
+
+
+def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
+    if not len(case.tokens):
+        return Verdict("no_calls", INFO, 0, "No model call in this session.")
+    by_kind = {finding.kind: finding for finding in reversed(findings) if _leads(finding)}
+    for kind, words in _ORDER.items():
+        if finding := by_kind.get(kind):
+            sentence = words(case, finding)
+            return Verdict(kind, finding.severity, finding.step, sentence, finding.numbers, finding.assumptions)
+    return _healthy(case)
+
+
+def _leads(finding: Finding) -> bool:
+    """A request that is still quoted, and a growth that only the file's gap shows, lead no verdict."""
+    return finding.severity != INFO or finding.kind not in ("request_lost", "grown")
+
+
+def _healthy(case: Case) -> Verdict:
+    """Nothing to report but how full the window was."""
+    peak = peak_of(case)
+    modelled = (MODELLED_TOKENS,) if peak.source == MODELLED else ()
+    uncounted = modelled and not case.facts.requests.reported.any() and case.facts.ledger.usage_ratio is None
+    numbers = {"peak": peak.tokens, "peak_step": peak.step, "peak_source": peak.source, "window": case.window.value}
+    numbers["compactions"] = _total(case)
+    assumptions = (*window_assumptions(case.window), *modelled, *((SIZES_ONLY,) if uncounted else ()))
+    count = _total(case)
+    head = f"{counted(count, 'compaction')}{_remark(case)}" if count else "Healthy: no compaction needed"
+    return Verdict("healthy", INFO, peak.step, f"{head}; {_peak_words(case, peak)}.", numbers, assumptions)
+
+
+def _remark(case: Case) -> str:
+    """Why nothing is said of what a recording's compactions were good for."""
+    facts, counts = case.facts, case.facts.counts
+    if not case.is_recorded:
+        return ""
+    if counts.at_the_end == counts.total:
+        return " at the end of the recording"
+    blind = any(item.counted and facts.removes_nothing(item.counted) for item in case.fired)
+    return ", what it removed is not in the file" if blind else ""
+
+
+def peak_of(case: Case) -> Peak:
+    """The largest request of one side."""
+    if case.is_recorded and case.facts.requests.peak is not None:
+        return case.facts.requests.peak
+    step = int(case.tokens.argmax())
+    return Peak(int(case.tokens[step]), step, MODELLED if case.modelled[step] else "recorded")
+
+
+def _total(case: Case) -> int:
+    return case.facts.counts.total if case.is_recorded else len(case.fired)
+
+
+def _peak_words(case: Case, peak: Peak) -> str:
+    estimated = " (estimated)" if peak.source == MODELLED else ""
+    share = percent(peak.tokens / case.window.value) if case.window.value else "?"
+    return f"peak {share} of the window at {at_step(peak.step)}{estimated}{if_window(case.window)}"
+
+
+def _head(case: Case) -> str:
+    """How many compactions there are, to begin with."""
+    count = _total(case)
+    return f"{counted(count, 'compaction')}; " if count else ""
+
+
+def _contradicted(case: Case, finding: Finding) -> str:
+    tokens, window = finding.numbers["tokens"], finding.numbers["window"]
+    return (
+        f"A prompt of {tokens:,} tokens was answered, above {stated_window(case.facts)} of {window:,}. "
+        "Set the real window."
+    )
+
+
+def _late(case: Case, finding: Finding) -> str:
+    over = percent(finding.numbers["tokens"] / finding.numbers["window"] - 1)
+    return (
+        f"{_head(case)}too late: {at_step(finding.numbers['step_over'])} was {over} over the window "
+        f"(modelled){if_window(case.window)}."
+    )
+
+
+def _overflow(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    where = at_step(numbers["first"]) if numbers["calls"] == 1 else f"the first at {at_step(numbers['first'])}"
+    return (
+        f"{_head(case)}{counted(numbers['calls'], 'call')} over the window, {where}; peak "
+        f"{percent(1 + numbers['over_share'])} of it (modelled){if_window(case.window)}."
+    )
+
+
+def _request(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    if "quote" not in numbers:
+        return (
+            f"{_head(case)}after {at_step(finding.step)} the user's request is no longer sent verbatim for the rest of "
+            "the turn."
+        )
+    since = "since" if numbers["last_absent"] == len(case.tokens) - 1 else f"up to {at_step(numbers['last_absent'])}"
+    quote = shortened(numbers["quote"], QUOTED_CHARS)
+    quote += "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
+    return (
+        f'{_head(case)}your request "{quote}" left the context at {at_step(finding.step)}, nothing quotes it {since}.'
+    )
+
+
+def _loop(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    where = steps_words(numbers["first"], numbers["last"])
+    return f"A loop: {numbers['length']:,} compactions at consecutive {where}, without progress."
+
+
+def _not_kept(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}compaction {numbers['compaction'] + 1:,} was not kept: {numbers['again']:,} tokens are back at "
+        f"{at_step(numbers['again_step'])}."
+    )
+
+
+def _grown(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}number {numbers['compaction'] + 1:,} made the request larger: {numbers['before']:,} to "
+        f"{numbers['after']:,} tokens at {at_step(finding.step)}."
+    )
+
+
+def _empty(case: Case, finding: Finding) -> str:
+    return f"{_head(case)}the summary at {at_step(finding.step)} is empty: nothing replaces what it removed."
+
+
+def _no_fit(case: Case, finding: Finding) -> str:
+    if "the system prompt" not in finding.sentence:
+        where = at_step(finding.step)
+        return f"{_head(case)}what a compaction leaves is over the limit at {where}{if_window(case.window)}."
+    return (
+        f"No compaction can fit: the system prompt and tools, about {finding.numbers['floor']:,} tokens, are over the "
+        f"limit{if_window(case.window)}."
+    )
+
+
+def _tail(case: Case, finding: Finding) -> str:
+    first, last = finding.numbers["first"] + 1, finding.numbers["last"] + 1
+    return (
+        f"{_head(case)}messages {first:,} to {last:,}, kept at {at_step(finding.step)}, are in no later request and no "
+        "summary."
+    )
+
+
+def _doubted(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    low, high = numbers["low"], numbers["high"]
+    where = f"at {high:,} tokens" if low == high else f"at {low:,} to {high:,} tokens"
+    return (
+        f"{counted(numbers['compactions'], 'compaction')} {where}, below half of the table's window of "
+        f"{numbers['window']:,}: a smaller window, or a threshold set by hand."
+    )
+
+
+def _needless(case: Case, finding: Finding) -> str:
+    numbers, count = finding.numbers, finding.numbers["compactions"]
+    if count == _total(case):
+        head = (
+            "1 compaction, not needed: without it"
+            if count == 1
+            else f"{count:,} compactions, none needed: without them"
+        )
+    else:
+        head = f"{counted(_total(case), 'compaction')}, {count:,} not needed: without {'it' if count == 1 else 'them'}"
+    return (
+        f"{head}, the peak is {percent(numbers['peak'] / numbers['window'])} of the window at "
+        f"{at_step(numbers['peak_step'])}{if_window(case.window)}."
+    )
+
+
+def _near(case: Case, finding: Finding) -> str:
+    return f"{_head(case)}{_peak_words(case, peak_of(case))}: little room was left."
+
+
+def _needed(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    over = f", {counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else ""
+    return (
+        f"{counted(_total(case), 'compaction')}, no overflow. Without any: peak "
+        f"{percent(numbers['peak'] / numbers['window'])} of the window{over}{if_window(case.window)}."
+    )
+
+
+def _gap(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}{at_step(finding.step)} was caught only by the estimate (last count {numbers['seen']:,}, "
+        f"estimate {numbers['now']:,}){if_window(case.window)}."
+    )
+
+
+_ORDER: dict[str, Wording] = {
+    "window_contradicted": _contradicted,
+    "no_fit": _no_fit,
+    "late": _late,
+    "overflow": _overflow,
+    "tail_lost": _tail,
+    "loop": _loop,
+    "summary_not_kept": _not_kept,
+    "request_lost": _request,
+    "empty_summary": _empty,
+    "grown": _grown,
+    "window_doubted": _doubted,
+    "needless": _needless,
+    "near_miss": _near,
+    "timing_gap": _gap,
+    "needed": _needed,
+}

@@ -1,0 +1,164 @@
+"""The session without any automatic compaction: was compacting needed, and how much later could it have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
+from guard_core.findings.counts import MANUAL, UNKNOWN
+from guard_core.findings.facts import Case, Facts, Fired
+from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.findings.words import at_step, counted, if_window, percent, window_assumptions
+from guard_core.ledger import Ints
+from guard_core.views import View
+from guard_core.window_evidence import Status
+
+
+@dataclass(frozen=True)
+class Without:
+    """The same calls without the automatic compactions: prompt tokens per step, and the compactions left out."""
+
+    tokens: Ints
+    removed: tuple[Fired, ...]
+
+
+def without_automatic(case: Case) -> Without | None:
+    """Either side without its automatic compactions: a replay as policy `none`, a recording with its manual ones.
+
+    None where there is none, where the file does not hold what one of them took away, or has no count at all.
+    """
+    if not case.is_recorded:
+        whole = np.maximum(case.facts.whole_log.columns["modelled_prompt_tokens"], 0)
+        return Without(whole, case.fired) if case.fired else None
+    removed = tuple(item for item in case.fired if item.counted and item.counted.trigger != MANUAL)
+    items = [item.counted for item in removed if item.counted]
+    if not removed or case.facts.is_uncounted or any(map(case.facts.removes_nothing, items)):
+        return None
+    return Without(_uncompacted(case.facts, {item.place for item in items}), removed)
+
+
+def _uncompacted(facts: Facts, removed: set[int]) -> Ints:
+    """Prompt tokens of every step's request, each built on the last base before it that stays."""
+    epochs, size = facts.ledger.steps["epoch"], facts.ledger.step_count
+    heuristics = facts.whole_log.columns["heuristic_sent"]
+    tokens = np.zeros(size, dtype=np.int64)
+    starts = [(0, -1), *((step, place) for place, step in _staying(facts, removed))]
+    stops = [step for step, _ in starts[1:]] + [size]
+    for (start, place), stop in zip(starts, stops, strict=True):
+        head: View = facts.ledger.bases[place].view if place >= 0 else ()
+        kept_from = facts.ledger.bases[place].at if place >= 0 else 0
+        if start < stop:
+            tokens[start:stop] = facts.usage.run(start, stop, head, kept_from, heuristics[start:stop]).tokens
+    same = epochs < min(removed)
+    return np.where(same, facts.requests.tokens, np.maximum(tokens, 0))
+
+
+def _staying(facts: Facts, removed: set[int]) -> list[tuple[int, int]]:
+    """Places and first steps of the bases that stay: manual compactions, and edits of a history that nothing automatic
+    has compacted since the last manual one."""
+    manual = {item.place for item in facts.counts.compactions if item.trigger == MANUAL}
+    places, firsts = np.unique(facts.ledger.steps["epoch"], return_index=True)
+    staying, compacted = [], False
+    for place, step in zip(places.tolist(), firsts.tolist(), strict=True):
+        compacted = place in removed or (compacted and place not in manual)
+        if place >= 0 and not compacted:
+            staying.append((place, step))
+    return staying
+
+
+def needless_or_needed(case: Case) -> list[Finding]:
+    """Whether the session would have fitted its window without them, and what follows."""
+    without = without_automatic(case) if case.window_counts else None
+    if without is None:
+        return []
+    window, tokens = case.window.value, without.tokens
+    peak_step = int(np.argmax(tokens))
+    peak, first = int(tokens[peak_step]), without.removed[0]
+    over = np.flatnonzero(tokens > window)
+    numbers = {
+        "compactions": len(without.removed),
+        "peak": peak,
+        "peak_step": peak_step,
+        "window": window,
+        "calls_over": len(over),
+    }
+    steps = tuple(item.step for item in without.removed[:LISTED])
+    assumptions = _assumptions(case, without)
+    if peak < NEAR_MISS_SHARE * window:
+        if case.window.status is Status.DOUBTED:
+            return []
+        severity = INFO if case.window.status is Status.ASSUMED else WARNING
+        sentence = _needless_words(case, without, numbers)
+        return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, len(without.removed))]
+    late = np.flatnonzero(tokens[first.step :] > window)
+    numbers["first"] = first.step
+    if len(late):
+        numbers |= {"first_over": first.step + int(late[0]), "could_wait": int(late[0])}
+    sentence = _needed_words(case, without, numbers)
+    return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, len(without.removed))]
+
+
+def _assumptions(case: Case, without: Without) -> tuple[str, ...]:
+    return (
+        *window_assumptions(case.window),
+        *((TRIGGER_NOT_RECORDED,) if _has_unknown(without) else ()),
+        SAME_TURNS,
+        MODELLED_TOKENS,
+    )
+
+
+def _needless_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
+    count, share = len(without.removed), percent(numbers["peak"] / numbers["window"])
+    verb, which = ("was", "it") if count == 1 else ("were", "them")
+    return (
+        f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
+        f"{which}, the largest request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, {share} of "
+        f"the window (modelled).{_unsure(without)}"
+    )
+
+
+def _needed_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
+    share = percent(numbers["peak"] / numbers["window"])
+    over = f"{counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else "no call over it"
+    sentence = (
+        f"Without any {_name(without)}, and with the same calls, the peak is {share} of the window at "
+        f"{at_step(numbers['peak_step'])}, {over} (modelled){if_window(case.window)}."
+    )
+    if numbers.get("could_wait", 0) > 0:
+        wait = counted(numbers["could_wait"], "call")
+        sentence += f" The first could have come {wait} later, at {at_step(numbers['first_over'])}."
+    return sentence + _unsure(without)
+
+
+def _name(without: Without) -> str:
+    """What the compactions are called: automatic only where the file says so."""
+    return "compaction" if without.removed[0].record or _has_unknown(without) else "automatic compaction"
+
+
+def _unsure(without: Without) -> str:
+    return " The file does not say what triggered them; they are taken as automatic." if _has_unknown(without) else ""
+
+
+def _has_unknown(without: Without) -> bool:
+    return any(item.counted and item.counted.trigger == UNKNOWN for item in without.removed)
+
+
+def avoided_overflows(case: Case) -> list[Finding]:
+    """Calls that would be over the window without compaction, and that a replay keeps within it."""
+    without = without_automatic(case) if case.window_counts and not case.is_recorded else None
+    if without is None:
+        return []
+    before, after = int(np.count_nonzero(without.tokens > case.window.value)), len(case.over)
+    if after >= before:
+        return []
+    left = "none" if not after else f"{after:,}"
+    sentence = (
+        f"This replay removes {counted(before - after, 'overflow')}: without compaction {counted(before, 'call')} "
+        f"would be over the window of {case.window.value:,}, with it {left} (modelled){if_window(case.window)}."
+    )
+    numbers = {"without": before, "with": after, "window": case.window.value}
+    first = case.fired[0].step
+    assumptions = (*window_assumptions(case.window), SAME_TURNS, MODELLED_TOKENS)
+    return [Finding("avoided_overflows", INFO, first, sentence, numbers, assumptions, (), before - after)]

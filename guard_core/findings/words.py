@@ -1,0 +1,58 @@
+"""How findings put numbers into sentences: people count steps, messages and compactions from 1, shares in per cent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
+from guard_core.window_evidence import Status, WindowJudgement
+
+PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
+LISTED_NUMBERS = 5  # compactions named one by one in a sentence
+
+_WINDOW_ASSUMPTIONS = {
+    Status.TABLE: (WINDOW_FROM_TABLE,),
+    Status.ASSUMED: (WINDOW_ASSUMED,),
+    Status.DOUBTED: (WINDOW_DOUBTED,),
+}
+
+
+def percent(share: float) -> str:
+    """A share of 1: "77.5 %", "124 %"."""
+    return f"{100 * share:.1f} %" if share < PRECISE_BELOW else f"{100 * share:,.0f} %"
+
+
+def at_step(step: int) -> str:
+    """A step by the number that people see."""
+    return f"step {step + 1:,}"
+
+
+def steps_words(first: int, last: int) -> str:
+    """One step, or a range of them."""
+    return at_step(first) if first == last else f"steps {first + 1:,} to {last + 1:,}"
+
+
+def counted(count: int, name: str) -> str:
+    """ "1 compaction", "4 compactions"."""
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
+def compactions_words(indices: Sequence[int]) -> str:
+    """Compactions by the numbers that people see: "compaction 2", "compactions 1, 2 and 5"."""
+    numbers = [f"{index + 1:,}" for index in indices[:LISTED_NUMBERS]]
+    more = len(indices) - len(numbers)
+    numbers += [f"{more:,} more"] if more else []
+    if len(numbers) == 1:
+        return f"compaction {numbers[0]}"
+    return f"compactions {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def window_assumptions(window: WindowJudgement) -> tuple[str, ...]:
+    """The codes of what a claim about this window rests on."""
+    return _WINDOW_ASSUMPTIONS.get(window.status, ())
+
+
+def if_window(window: WindowJudgement) -> str:
+    """The assumption in words, at the end of a sentence; nothing where the window can be relied on."""
+    unsure = window.status in (Status.ASSUMED, Status.DOUBTED)
+    return f", if the window is {window.value:,}" if unsure else ""

@@ -1,0 +1,284 @@
+"""Every kind of finding: said where it is true, with its numbers, and not where it is not."""
+
+import time
+
+import numpy as np
+import pytest
+
+from guard_core.attribution import attribute
+from guard_core.findings import Facts, recorded_findings, replayed_findings
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.sessions import ModelCall, Source
+from guard_core.simulator.samples import SAMPLES, big_session
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
+from guard_core.views import Span, Synthetic
+from guard_core.window_evidence import judge_session
+from tests.builders import image, model, session, user
+from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
+
+
+def test_the_healthy_session_has_no_findings():
+    facts, made = replayed(SAMPLES["healthy"].build())
+    assert recorded_findings(facts) == replayed_findings(facts, made) == ()
+
+
+# The window.
+
+
+def test_an_answered_prompt_above_the_window_contradicts_it():
+    found = findings(chat(9_000, 12_000, 11_000))["window_contradicted"]
+    assert found.numbers == {"window": 10_000, "tokens": 12_000, "step": 1, "calls": 2}
+    assert found.sentence.startswith("A prompt of 12,000 tokens was answered at step 2, above the window set by hand")
+
+
+def test_nothing_else_is_said_against_a_window_that_is_contradicted():
+    prompts = [9_500, 12_000, 3_000, 9_300, None]
+    found = findings(chat(*prompts, compactions=(compaction(3),)))
+    assert {"near_miss", "overflow", "late", "needless", "needed"} & set(found) == set()
+
+
+def test_compactions_below_half_of_the_tables_window_doubt_it():
+    built = chat(90_000, 5_000, window=1_000_000, source=Source.MODEL_TABLE, format="pi", compactions=(compaction(2),))
+    found = findings(built)
+    assert found["window_doubted"].numbers == {"window": 1_000_000, "low": 90_000, "high": 90_000, "compactions": 1}
+    assert "needless" not in found
+
+
+# Sizes.
+
+
+def test_an_overflow_names_its_share_and_its_neighbours():
+    facts = Facts.of(chat(None, None))
+    found = of_replay(facts, trace(facts, modelled_prompt_tokens=[10_310, 10_200]))["overflow"]
+    assert (found.step, found.count, found.severity) == (0, 2, "error")
+    assert "3.1 % too many" in found.sentence
+    assert (found.numbers["first"], found.numbers["last"]) == (0, 1)
+
+
+def test_a_recorded_overflow_is_a_call_that_was_not_counted():
+    found = findings(SAMPLES["small-window"].build())["overflow"]
+    assert (found.numbers["window"], found.numbers["calls"], found.step) == (8_000, 1, 5)
+    assert "modelled_tokens" in found.assumptions
+
+
+def test_an_overflow_that_was_answered_is_only_a_warning_about_the_estimate():
+    built = session(user("x" * 60_000), model("yes"), window=10_000, reported=False)
+    found = findings(built)["overflow"]
+    assert found.severity == "warning"
+    assert "Yet they were answered" in found.sentence
+
+
+def test_a_near_miss_is_nine_tenths_of_the_window():
+    found = findings(chat(8_999, 9_001, 500, 9_100))["near_miss"]
+    assert (found.step, found.count, found.steps) == (3, 2, (1, 3))
+    assert found.numbers["share"] == 0.91
+    assert "near_miss" not in findings(chat(8_999, 500))
+
+
+def test_a_compaction_after_an_overflow_came_too_late():
+    found = findings(SAMPLES["small-window"].build())["late"]
+    assert (found.numbers["step_over"], found.numbers["compaction"]) == (5, 0)
+    assert "Compaction 1 came too late, at step 7: the request of step 6" in found.sentence
+
+
+# Repetition.
+
+
+def test_the_loop_is_a_loop_whose_summary_is_not_kept():
+    found = findings(SAMPLES["unpersisted-loop"].build())
+    assert (found["loop"].numbers["length"], found["summary_not_kept"].count) == (15, 14)
+    assert "228,967 → 8,756" in found["summary_not_kept"].sentence
+    assert found["summary_not_kept"].numbers["again"] == 231_400
+
+
+def test_a_replay_with_a_kept_summary_has_no_loop():
+    assert not {"loop", "summary_not_kept"} & set(of_replay(*replayed(SAMPLES["unpersisted-loop"].build())))
+
+
+def test_an_empty_summary_brings_the_whole_history_back():
+    facts = Facts.of(session(*[model("answer " * 900) for _ in range(12)], window=8_000))
+    policy, empty = get_policy("contextguard"), FixedSummaries(0)
+    made = replay(facts.ledger, policy, window=8_000, usage=facts.usage, summarizer=empty)
+    found = of_replay(facts, made)
+    assert {"empty_summary", "summary_not_kept", "loop"} <= set(found) or "fallback_summary" in found
+
+
+def test_compactions_at_every_step_are_a_loop_and_a_few_apart_thrash():
+    facts = Facts.of(chat(*[5_000] * 20))
+    at_every = of_replay(facts, trace(facts, *(record(step) for step in (3, 4, 5))))
+    apart = of_replay(facts, trace(facts, *(record(step) for step in (3, 6, 9))))
+    assert at_every["loop"].numbers == {"length": 3, "first": 3, "last": 5}
+    assert "thrash" not in at_every
+    assert apart["thrash"].numbers == {"length": 3, "first": 3, "last": 9, "mean_gap": 3.0}
+
+
+def test_two_compactions_are_neither():
+    facts = Facts.of(chat(*[5_000] * 20))
+    assert not {"loop", "thrash"} & set(of_replay(facts, trace(facts, record(3), record(4))))
+
+
+def test_counts_that_grow_without_text_prove_no_return():
+    prompts = [1_000, 4_000, 7_000, 1_000, 6_000, 6_500]
+    assert "summary_not_kept" not in findings(chat(*prompts, compactions=(compaction(4, tokens_before=7_500),)))
+
+
+def test_a_history_that_a_resume_brings_back_is_no_finding():
+    built = SAMPLES["unpersisted-loop"].build()
+    assert "summary_not_kept" in findings(built)
+    first = built.compactions[0]
+    resume = compaction(first.at + 1, (0, first.at + 1), kind="edit", trigger="resume", tokens_before=None)
+    fields = {name: getattr(built, name) for name in built.__struct_fields__}
+    fields["compactions"] = (first, resume)
+    assert "summary_not_kept" not in findings(type(built)(**fields))
+
+
+def test_a_request_that_a_compaction_made_larger_is_said():
+    found = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (1, 3), tokens_before=5_100),)))
+    assert found["grown"].numbers == {"compaction": 0, "before": 5_100, "after": 5_200}
+    assert found["grown"].severity == "warning"
+
+
+def test_growth_where_the_file_lacks_what_was_removed_is_only_noted():
+    found = findings(chat(5_000, 5_050, 5_200, 5_300, compactions=(compaction(3, (0, 3), tokens_before=5_100),)))
+    assert found["grown"].severity == "info"
+    assert "not in the file" in found["grown"].sentence
+
+
+# Summaries.
+
+
+def test_mechanical_empty_and_sealed_summaries_are_told_apart():
+    facts = Facts.of(chat(*[5_000] * 6))
+    failed, empty = Pass(9, 9, 9, 9, 50, 2, 9, fallback=True), Pass(9, 9, 9, 9, 0, 2, 9)
+    found = of_replay(facts, trace(facts, record(2, passes=(failed,)), record(4, passes=(empty,))))
+    assert found["fallback_summary"].numbers == {"compactions": [0]}
+    assert found["empty_summary"].numbers == {"compactions": [1]}
+    sealed = findings(chat(*[5_000] * 6, compactions=(compaction(3, kind="opaque", summary=""),)))
+    assert sealed["sealed_summary"].numbers == {"compactions": [0]}
+    assert "empty_summary" not in sealed
+    assert "empty_summary" in findings(chat(*[5_000] * 6, compactions=(compaction(3, summary=""),)))
+
+
+# What the file lacks.
+
+
+def test_calls_without_usage_are_counted(no_usage_reported):
+    found = findings(no_usage_reported)["no_usage"]
+    assert (found.numbers, found.severity) == ({"missing": 10, "calls": 10}, "warning")
+    assert "Every figure is an estimate." in found.sentence
+
+
+def test_a_prompt_that_falls_while_the_log_grows_is_a_silent_truncation():
+    prompts = [20_000, 20_100, 9_000, 9_100]
+    found = findings(chat(*prompts, window=100_000))["silent_truncation"]
+    assert (found.numbers["step"], found.numbers["before"], found.numbers["after"]) == (2, 20_100, 9_000)
+
+
+def test_a_gap_of_the_file_is_no_finding_about_the_correction():
+    """A large system prompt that the file does not hold makes any raw factor large."""
+    built = session(*[model("answer " * 30) for _ in range(30)], window=200_000, overhead=30_000)
+    assert "correction_limited" not in findings(built)
+    assert "correction_limited" not in of_replay(*replayed(built))
+
+
+# A policy's own arithmetic.
+
+
+def test_the_timing_gap_is_said_with_both_counts():
+    found = of_replay(*replayed(SAMPLES["timing-gap"].build()))["timing_gap"]
+    assert found.numbers == {"seen": 140_000, "now": 180_018, "threshold": 180_000, "compactions": [0]}
+
+
+def test_a_recording_of_another_agent_is_not_judged_by_contextguards_arithmetic():
+    assert "timing_gap" not in findings(chat(7_000, 7_100, 1_000, compactions=(compaction(3),)))
+
+
+def test_the_sliding_window_loses_its_recent_messages():
+    facts, made = replayed(SAMPLES["long-coding"].build(), "contextguard-sliding")
+    found = of_replay(facts, made)["tail_lost"]
+    assert (found.severity, found.count) == ("error", len(made.compactions))
+
+
+def test_a_window_that_the_system_prompt_fills_cannot_be_fitted():
+    facts, made = replayed(session(*[model("answer " * 30) for _ in range(10)], window=8_000, overhead=6_900))
+    found = of_replay(facts, made)["no_fit"]
+    assert found.numbers["floor"] == facts.attribution.overhead
+    assert "over the threshold of 6,400" in found.sentence
+    assert "no_fit" not in {finding.kind for finding in recorded_findings(facts)}
+
+
+def test_held_compactions_are_said():
+    facts = Facts.of(chat(*[5_000] * 3))
+    made = trace(facts, held=[0, STILL_OVER, FLOOR_OVER_THRESHOLD], heuristic_sent=[0, 8_400, 0])
+    assert {"still_over", "no_fit"} <= set(of_replay(facts, made))
+
+
+def test_a_clamped_factor_is_said_with_both_values():
+    facts = Facts.of(chat(*[100] * 3, overhead=0))
+    made = trace(
+        facts,
+        correction_raw=[np.nan, 7.5, 0.8],
+        correction=[2.5, 5.0, 1.0],
+        correction_source=[2, 1, 1],
+        real_loaded=[0, 75_000, 800],
+        last_heuristic_loaded=[0, 10_000, 1_000],
+    )
+    found = [item for item in replayed_findings(facts, made) if item.kind == "correction_limited"]
+    assert [(item.numbers["limit"], item.numbers["raw"], item.step) for item in found] == [
+        ("cap", 7.5, 1),
+        ("floor", 0.8, 2),
+    ]
+
+
+def test_stacked_continuations_are_counted():
+    facts = Facts.of(chat(*[5_000] * 4))
+    after = (Synthetic("summary", 90), *[Synthetic("continuation", 187)] * 3)
+    found = of_replay(facts, trace(facts, record(2, after=after)))["stacked_continuations"]
+    assert found.numbers == {"continuations": 3, "compactions": [0]}
+
+
+def test_a_tail_is_lost_only_where_later_requests_lack_it():
+    facts = Facts.of(chat(*[5_000] * 6))
+    after = (Synthetic("summary", 90), Span(2, 5))
+    lost = trace(facts, record(4, after=after, carried=(Synthetic("summary", 90), Span(3, 4)), kept_from=5))
+    kept = trace(facts, record(4, after=after, carried=(Synthetic("summary", 90), Span(2, 5)), kept_from=5))
+    assert of_replay(facts, lost)["tail_lost"].numbers == {"messages": 2, "first": 2, "last": 4, "compactions": [0]}
+    assert "tail_lost" not in of_replay(facts, kept)
+
+
+def test_a_picture_that_fires_contextguard_at_a_small_real_fill_is_named():
+    pictures = [part for _ in range(3) for part in (image(150_000), model("I see a chart"))]
+    calls = tuple(ModelCall(index, index, 1_500 + 1_000 * index) for index in (1, 3, 5))
+    found = of_replay(*replayed(session(*pictures, calls=calls, window=100_000)))["inline_data"]
+    assert found.numbers["real"] < 0.6 * found.numbers["estimate"]
+    assert found.numbers["inline_share"] > 0.9
+    assert "inline data" in found.sentence
+
+
+# All of them.
+
+
+def test_a_session_without_calls_has_no_findings():
+    assert findings(session(user("hello"))) == {}
+
+
+def test_the_gravest_come_first():
+    facts, made = replayed(SAMPLES["long-coding"].build(), "contextguard-sliding")
+    order = [finding.severity for finding in replayed_findings(facts, made)]
+    assert order == sorted(order, key=["error", "warning", "info"].index)
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_findings_of_fifty_thousand_steps_cost_less_than_counting_them(is_recorded):
+    big = big_session()
+    begun = time.perf_counter()
+    ledger = Ledger.of(big)
+    facts = Facts(big, ledger, attribute(ledger), judge_session(big))
+    made = replay(ledger, get_policy("contextguard"), window=facts.window.value, usage=facts.usage)
+    counted = time.perf_counter() - begun
+    begun = time.perf_counter()
+    assert recorded_findings(facts) if is_recorded else replayed_findings(facts, made)
+    assert time.perf_counter() - begun < counted / 2

@@ -1,0 +1,105 @@
+"""Needless and needed: judged without all automatic compactions together, never one by one."""
+
+import pytest
+
+from guard_core.findings import Facts, recorded_findings
+from guard_core.findings.without import without_automatic
+from guard_core.policies import get_policy
+from guard_core.recordings import read
+from guard_core.replay import replay
+from guard_core.sessions import Source
+from guard_core.simulator.samples import SAMPLES
+from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
+from tests.guard_core.recordings.reading import SAMPLES as FILES
+
+# Requests that grow by 100 tokens a call, compacted to 1,000 twice; without compaction they would end at 6,200.
+TWICE = [*range(4_000, 4_400, 100), *range(1_000, 1_400, 100), *range(1_000, 1_300, 100)]
+CUTS = (compaction(5), compaction(9))
+
+
+def test_needless_is_judged_with_all_compactions_gone_together():
+    """One by one each would stay below nine tenths of 5,400; together they do not."""
+    found = findings(chat(*TWICE, window=5_400, compactions=CUTS))
+    assert "needless" not in found
+    assert found["needed"].numbers["compactions"] == 2
+
+
+def test_compactions_without_which_all_would_have_fitted_are_needless():
+    found = findings(chat(*TWICE, window=10_000, compactions=CUTS))["needless"]
+    assert (found.severity, found.count, found.step) == ("warning", 2, 4)
+    assert found.numbers["peak"] < 9_000
+    assert found.numbers["calls_over"] == 0
+    assert {"same_turns", "modelled_tokens"} <= set(found.assumptions)
+
+
+def test_a_manual_compaction_is_never_needless():
+    cuts = (compaction(5, trigger="manual"), compaction(9, trigger="manual"))
+    assert not {"needless", "needed"} & set(findings(chat(*TWICE, compactions=cuts)))
+
+
+def test_manual_compactions_stay_when_the_automatic_ones_are_taken_out():
+    facts = Facts.of(chat(*TWICE, compactions=(compaction(5, trigger="manual"), compaction(9))))
+    without = without_automatic(facts.recording)
+    assert [item.index for item in without.removed] == [1]
+    assert without.tokens[:8].tolist() == TWICE[:8]  # up to the automatic one everything is as recorded
+    assert 1_300 < without.tokens[8] < 2_000  # it goes on from the manual one, not from the whole log
+
+
+def test_the_whole_log_without_them_is_what_the_policy_none_sends():
+    facts = Facts.of(chat(*TWICE, compactions=CUTS))
+    none = replay(facts.ledger, get_policy("none"), window=10_000, usage=facts.usage)
+    assert without_automatic(facts.recording).tokens.tolist() == none.columns["modelled_prompt_tokens"].tolist()
+
+
+def test_how_much_later_the_first_could_have_come_is_said():
+    found = findings(chat(*TWICE, window=4_850, compactions=CUTS))["needed"]
+    first, over = found.numbers["first"], found.numbers["first_over"]
+    assert (first, found.numbers["could_wait"]) == (4, over - first)
+    assert f"could have come {over - first} calls later, at step {over + 1}" in found.sentence
+
+
+def test_a_trigger_that_is_not_recorded_is_taken_as_automatic_and_that_is_said():
+    cuts = (compaction(5, trigger=""), compaction(9, trigger=""))
+    found = findings(chat(*TWICE, compactions=cuts))["needless"]
+    assert "trigger_not_recorded" in found.assumptions
+    assert "taken as automatic" in found.sentence
+
+
+def test_an_assumed_window_is_said_and_is_no_warning():
+    found = findings(chat(*TWICE, source=Source.ASSUMED, compactions=CUTS))["needless"]
+    assert found.severity == "info"
+    assert "window_assumed" in found.assumptions
+    assert "if the window is 128,000" in found.sentence
+
+
+def test_nothing_is_said_where_the_file_lacks_what_was_removed():
+    assert not {"needless", "needed"} & set(findings(chat(*TWICE, compactions=(compaction(5, (0, 5)),))))
+
+
+def test_nothing_is_said_where_no_call_came_before_the_compaction():
+    assert not {"needless", "needed"} & set(findings(chat(*TWICE, compactions=(compaction(0),))))
+
+
+def test_nothing_is_said_without_any_count():
+    assert not {"needless", "needed"} & set(findings(chat(*[None] * 11, compactions=CUTS)))
+
+
+def test_a_replay_is_compared_with_the_policy_none():
+    facts = Facts.of(chat(5_000, 5_050, 5_100, 5_150))
+    found = of_replay(facts, trace(facts, record(2)))
+    assert (found["needless"].step, found["needless"].numbers["peak"]) == (2, 5_150)
+
+
+def test_a_replay_says_how_many_overflows_it_removes():
+    found = of_replay(*replayed(SAMPLES["long-coding"].build()))
+    assert found["avoided_overflows"].numbers == {"without": 95, "with": 0, "window": 200_000}
+    assert "removes 95 overflows" in found["avoided_overflows"].sentence
+
+
+@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+def test_the_camel_session_needed_its_four_compactions():
+    (built,) = read(FILES / "adk" / "session-camel-token-threshold-4-compactions.json").sessions
+    kinds = {finding.kind: finding for finding in recorded_findings(Facts.of(built))}
+    assert "needless" not in kinds
+    assert kinds["needed"].numbers["calls_over"] == 25
+    assert round(kinds["needed"].numbers["peak"] / 128_000, 2) == 1.24
