@@ -7,7 +7,7 @@ from pathlib import Path
 
 from guard_core.cli import cell_text
 from guard_core.commands.inspect import plain
-from guard_core.conformance import Outcome, check_paths
+from guard_core.conformance import LISTED, Outcome, Verdict, check_paths
 
 HELP = "compare this engine with recorded vectors, figure by figure"
 
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     for outcome in check_paths(args.paths):
         files += 1
         figures += sum(verdict.figures for verdict in outcome.verdicts)
-        differences += sum(verdict.difference is not None for verdict in outcome.verdicts)
+        differences += sum(verdict.different for verdict in outcome.verdicts)
         problems += bool(outcome.problem)
         for line in _lines(outcome, quiet=args.quiet):
             print(line)
@@ -37,8 +37,18 @@ def _lines(outcome: Outcome, *, quiet: bool) -> list[str]:
     name = plain(str(outcome.path))
     if outcome.problem:
         return [f"{name}: {plain(outcome.problem)}"]
-    return [
-        f"{name} {plain(verdict.profile)}: {'equal' if verdict.difference is None else plain(str(verdict.difference))}"
-        for verdict in outcome.verdicts
-        if verdict.difference is not None or not quiet
-    ]
+    lines = []
+    room = LISTED
+    for verdict in outcome.verdicts:
+        lines += _verdict(f"{name} {plain(verdict.profile)}", verdict, room, quiet=quiet)
+        room -= min(room, len(verdict.differences))
+    return lines
+
+
+def _verdict(name: str, verdict: Verdict, room: int, *, quiet: bool) -> list[str]:
+    """The differences of one profile, as many as there is room for, and the number of the others."""
+    if not verdict.different:
+        return [] if quiet else [f"{name}: equal"]
+    shown = [f"{name}: {plain(str(difference))}" for difference in verdict.differences[:room]]
+    more = verdict.different - len(shown)
+    return [*shown, f"{name}: {more} more differences"] if more else shown

@@ -7,11 +7,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from guard_core.conformance import functions, scripted, singleshot, traces
-from guard_core.conformance.compare import Difference, Verdict
+from guard_core.conformance.compare import LISTED, Difference, Verdict
 from guard_core.conformance.vectors import VectorError, load
 from guard_core.errors import GuardError
 
-__all__ = ["FORMATS", "Difference", "Outcome", "VectorError", "Verdict", "check_file", "check_paths", "files_under"]
+__all__ = [
+    "FORMATS",
+    "LISTED",
+    "Difference",
+    "Outcome",
+    "VectorError",
+    "Verdict",
+    "check_file",
+    "check_paths",
+    "files_under",
+]
 
 FORMATS: dict[str, Callable[[bytes], Iterator[Verdict]]] = {
     "contextguard-trace/1": traces.check,
@@ -31,7 +41,7 @@ class Outcome(NamedTuple):
     @property
     def equal(self) -> bool:
         """Was everything judged and equal."""
-        return not self.problem and all(verdict.difference is None for verdict in self.verdicts)
+        return not self.problem and not any(verdict.different for verdict in self.verdicts)
 
 
 def check_file(path: Path) -> Outcome:

@@ -1,4 +1,4 @@
-"""Comparing recorded figures with computed ones: exactly, the first difference is told."""
+"""Comparing recorded figures with computed ones: exactly, and every difference is told."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 from guard_core.conformance.vectors import VectorError
 
 
+LISTED = 20  # differences of one profile, and of one file where they are printed; the others are counted
+
+
 class Difference(NamedTuple):
-    """The first figure that is not equal."""
+    """One figure that is not equal."""
 
     where: str  # "step 12", "case 3", "result"
     column: str
@@ -24,22 +27,27 @@ class Verdict(NamedTuple):
     """The outcome for one profile of one file."""
 
     profile: str
-    difference: Difference | None
+    differences: tuple[Difference, ...]  # the first LISTED
+    different: int  # figures that are not equal
     figures: int
 
 
 class Comparison:
-    """Collects equal figures until the first difference."""
+    """Counts figures, and collects those that are not equal."""
 
     def __init__(self) -> None:
-        self.difference: Difference | None = None
+        self.differences: list[Difference] = []
+        self.different = 0
         self.figures = 0
 
     def equal(self, where: str, column: str, expected: Any, got: Any) -> None:
         """Compare one figure, or a list of figures."""
-        if self.difference is None and not same(expected, got):
-            self.difference = Difference(where, column, expected, got)
         self.figures += 1
+        if same(expected, got):
+            return
+        self.different += 1
+        if len(self.differences) < LISTED:
+            self.differences.append(Difference(where, column, expected, got))
 
     def mapping(self, where: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> None:
         """Compare figures by name. A name that is not computed cannot be judged: VectorError."""
@@ -60,7 +68,7 @@ class Comparison:
 
     def verdict(self, profile: str) -> Verdict:
         """The outcome."""
-        return Verdict(profile, self.difference, self.figures)
+        return Verdict(profile, tuple(self.differences), self.different, self.figures)
 
 
 def same(expected: Any, got: Any) -> bool:

@@ -216,7 +216,8 @@ def _todos(case: Case, settings: Settings) -> dict[str, Any]:
     if items is None:
         return {"loaded": None}
     found = [dict(zip(("content", "status", "active_form"), item, strict=True)) for item in items]
-    return {"loaded": [{key: value for key, value in item.items() if value} for item in found]}
+    # The original writes an empty status, and no empty active form.
+    return {"loaded": [{key: value for key, value in item.items() if value or key != "active_form"} for item in found]}
 
 
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], Answers]] = {

@@ -16,7 +16,7 @@ FILES = sorted(VECTORS.rglob("*.json"))
 def test_every_vector_is_equal(path):
     outcome = check_file(path)
     assert outcome.problem == ""
-    assert [str(verdict.difference) for verdict in outcome.verdicts if verdict.difference] == []
+    assert [str(difference) for verdict in outcome.verdicts for difference in verdict.differences] == []
     assert all(verdict.figures for verdict in outcome.verdicts)
 
 
@@ -26,7 +26,7 @@ def altered(tmp_path, name, change):
     change(data)
     path = tmp_path / "altered.json"
     path.write_text(json.dumps(data))
-    return next(verdict.difference for verdict in check_file(path).verdicts if verdict.difference)
+    return next(difference for verdict in check_file(path).verdicts for difference in verdict.differences)
 
 
 def column(data, name):
@@ -141,3 +141,30 @@ def test_the_command_exits_with_1_at_a_difference(tmp_path, capsys):
 
 def test_all_four_formats_are_known():
     assert {json.loads(path.read_text())["format"] for path in FILES} == set(FORMATS)
+
+
+def test_every_difference_of_a_file_is_told_and_those_beyond_20_are_counted(tmp_path, capsys):
+    data = json.loads((VECTORS / TRACE).read_text())
+    heuristic = column(data, "h_built")
+    steps = [row for run in data["runs"] for simulation in run["simulations"] for row in simulation["steps"]]
+    for row in steps:
+        row[heuristic] += 1
+    (tmp_path / "altered.json").write_text(json.dumps(data))
+
+    assert main(["conformance", str(tmp_path)]) == 1
+
+    *told, total = capsys.readouterr().out.splitlines()
+    assert sum("h_built: expected" in line for line in told) == 20
+    counted = sum(int(line.split()[-3]) for line in told if line.endswith("more differences"))
+    assert 20 + counted == len(steps)
+    assert f"{len(steps)} differences" in total.replace(",", "").replace("\u202f", "")
+
+
+def test_a_todo_keeps_its_empty_status(tmp_path):
+    case = {"state": [{"content": "Deploy"}], "loaded": [{"content": "Deploy", "status": ""}]}
+    path = tmp_path / "todos.json"
+    path.write_text(json.dumps({"format": "contextguard-function/1", "function": "todos", "cases": {"both": [case]}}))
+    assert check_file(path).equal
+    case["loaded"][0].pop("status")
+    path.write_text(json.dumps({"format": "contextguard-function/1", "function": "todos", "cases": {"both": [case]}}))
+    assert not check_file(path).equal
