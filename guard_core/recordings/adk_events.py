@@ -55,6 +55,7 @@ class _Reading:
 
 def read_sessions(header: dict[str, Any], events: Iterable[Any], source: Source, counter: FactCounter) -> list[Session]:
     """The sessions of one header (id, app name, state) and its event objects, the main context first; adds to facts."""
+    counter.session()
     found = entries(list(events), source, counter)
     gone = taken_back(found)
     contexts = Contexts([entry for entry in found if entry.number not in gone])

@@ -16,17 +16,24 @@ from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Sessi
 
 
 class FactCounter:
-    """Counts the facts of a whole file. Ids are counted once; an empty id counts every time."""
+    """Counts the facts of a whole file. Ids are counted once a session; an empty id counts every time."""
 
     def __init__(self, format_name: str) -> None:
         self.format = format_name
         self.messages = 0
         self.compactions = 0
         self._calls: list[int] = []
-        self._tool_calls: set[str] = set()
+        self._tool_calls: set[str] = set()  # of the session
         self._tool_results: set[str] = set()
-        self._without_id = [0, 0]
+        self._counted = [0, 0]  # those of sessions before, and those without an id
         self._largest = 0
+
+    def session(self) -> None:
+        """Another session begins, in which the ids of tool calls may be the same: they are unique in a session."""
+        self._counted[0] += len(self._tool_calls)
+        self._counted[1] += len(self._tool_results)
+        self._tool_calls.clear()
+        self._tool_results.clear()
 
     def message(self, count: int = 1) -> None:
         self.messages += count
@@ -42,7 +49,7 @@ class FactCounter:
         if call_id:
             self._tool_calls.add(call_id)
         else:
-            self._without_id[0] += 1
+            self._counted[0] += 1
 
     def tool_result(self, call_id: str = "", chars: int = 0) -> None:
         """`chars`: code points of the result's text."""
@@ -50,15 +57,15 @@ class FactCounter:
         if call_id:
             self._tool_results.add(call_id)
         else:
-            self._without_id[1] += 1
+            self._counted[1] += 1
 
     def facts(self) -> Facts:
         return Facts(
             format=self.format,
             model_calls=len(self._calls),
             messages=self.messages,
-            tool_calls=len(self._tool_calls) + self._without_id[0],
-            tool_results=len(self._tool_results) + self._without_id[1],
+            tool_calls=len(self._tool_calls) + self._counted[0],
+            tool_results=len(self._tool_results) + self._counted[1],
             prompt_tokens_sum=sum(self._calls),
             prompt_tokens_max=max(self._calls, default=0),
             compactions=self.compactions,

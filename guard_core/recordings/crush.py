@@ -135,6 +135,7 @@ class _Reader:
 
     def session(self, header: JSON, rows: list[JSON]) -> Session:
         builder = SessionBuilder("crush", self._source)
+        self._facts.session()
         summary = header.get("summary_message_id")
         for row in rows:
             self._facts.message()

@@ -30,6 +30,7 @@ _TAG = re.compile(r"<(think|tool_call|tool_response|tools)>")
 
 def read_trajectory(source: Source, value: JSON, facts: FactCounter) -> Session:
     builder = SessionBuilder("hermes", source)
+    facts.session()
     system: tuple[Part, ...] | None = None
     turns = list(fields.objects(value.get("conversations")))
     for turn, after in zip(turns, [*turns[1:], {}], strict=True):

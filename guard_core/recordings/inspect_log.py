@@ -139,6 +139,7 @@ def _archived_samples(source: Source, archive: ZipEntries) -> Iterator[JSON]:
 
 def _read_sample(source: Source, header: JSON, sample: JSON, facts: FactCounter) -> list[Session]:
     reader = _Sample(source, header, sample)
+    facts.session()
     reader.count(facts)
     try:
         return reader.sessions()

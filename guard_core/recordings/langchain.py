@@ -91,6 +91,7 @@ def _is_messages(listed: list[Any]) -> bool:
 
 def _read_messages(source: Source, listed: Iterable[Any], facts: FactCounter) -> Session:
     builder = SessionBuilder("langchain", source)
+    facts.session()
     system: tuple[Part, ...] | None = None
     for message in listed:
         event = event_of(message)

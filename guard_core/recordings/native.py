@@ -215,6 +215,7 @@ def _is_inside(segment: object, size: int, messages: int) -> bool:
 def _facts(sessions: Iterable[Session]) -> Facts:
     counter = FactCounter(NAME)
     for session in sessions:
+        counter.session()
         counter.message(len(session.events))
         for call in (*session.calls, *session.side_calls):
             if call.prompt_tokens:

@@ -292,6 +292,7 @@ class ChatReader:
 
     def _conversation(self, request: Request) -> Session:
         """One conversation of messages alone: its calls are its assistant messages."""
+        self.facts.session()
         self._count(request.messages)
         log = SessionBuilder(self.name, self.source)
         for original, event in zip(request.messages, unique_ids(request.messages), strict=True):

@@ -43,6 +43,7 @@ _READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files who
 def read_session(export: JSON, source: Source, facts: FactCounter, notes: Iterable[str] = ()) -> Session:
     """One session of an export; its facts are added to `facts`."""
     reader = _Reader(source, facts)
+    facts.session()
     for message in fields.items(export, "messages"):
         if isinstance(message, dict):
             reader.message(fields.mapping(message, "info"), list(fields.objects(message.get("parts"))))

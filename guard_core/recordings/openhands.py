@@ -90,6 +90,7 @@ class _Facts(FactCounter):
 
 def _read(source: Source, row: Row, facts: _Facts) -> Iterator[Session]:
     reader = _Reader(source, facts)
+    facts.session()
     for item, line in row.events:
         facts.message()
         reader.take(item, line)

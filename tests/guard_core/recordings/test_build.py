@@ -95,3 +95,14 @@ def test_a_session_with_too_many_compactions_is_refused():
 
     with pytest.raises(LimitExceeded, match="more than 0 compactions"):
         builder.compaction(RecordedCompaction(0, Evidence.DECLARED, "summary", ()))
+
+
+def test_ids_are_unique_in_a_session_and_may_be_the_same_in_the_next():
+    counter = FactCounter("test")
+    for _ in range(3):
+        counter.session()
+        counter.tool_call("call_1")
+        counter.tool_call("call_1")
+        counter.tool_result("call_1")
+    facts = counter.facts()
+    assert (facts.tool_calls, facts.tool_results) == (3, 3)

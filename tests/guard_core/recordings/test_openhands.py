@@ -273,3 +273,10 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "openhands")
+
+
+def test_ids_of_tool_calls_count_in_each_row_of_an_evaluation() -> None:
+    history = [action("a1", "call_1", "r1"), observed("o1", "call_1")]
+    rows = lines(*({"instance_id": name, "history": history} for name in ("one", "two", "three")))
+    facts = read_as(FORMAT, rows).facts
+    assert (facts.tool_calls, facts.tool_results) == (3, 3)
