@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from guard_core.conformance.vectors import VectorError
 
-
 LISTED = 20  # differences of one profile, and of one file where they are printed; the others are counted
 
 
