@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from guard_core.errors import GuardError
+from guard_core.errors import DamagedRecording, GuardError
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
 from guard_core.window_evidence import judge_session
 
 HELP = "count calls, messages, tokens and compactions of a recording"
+_LENIENT = ". Without --strict damaged places are left out and listed"
 _SHOWN = 10  # problems and sessions listed as text; --json has all that are kept
 
 
@@ -28,6 +29,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the facts; 2 and one sentence on stderr when the file cannot be read."""
     try:
         recording = read(args.file, strict=args.strict)
+    except DamagedRecording as error:
+        print(f"{plain(str(args.file))}: {error}{_LENIENT if args.strict else ''}", file=sys.stderr)
+        return 2
     except GuardError as error:
         print(f"{plain(str(args.file))}: {error}", file=sys.stderr)
         return 2

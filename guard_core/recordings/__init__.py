@@ -17,7 +17,7 @@ from typing import IO, Any
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
-from guard_core.recordings import fields, other_agents, sqlite_source
+from guard_core.recordings import fields, other_agents, sqlite_source, strict_json
 from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.first_look import FirstLook, Looks, look_at
@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 _LOOKED_AT = 20  # objects, to say whose they are
+_COMMENTS = re.compile(rb"(?:\s*(?:(?://|#)[^\n]*\n|/\*.*?\*/))+", re.DOTALL)
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
 # What a reader may raise on content that nobody thought of; told as a damaged recording, never as a traceback.
 _UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
@@ -132,7 +133,10 @@ def _tell_unread(source: Source, found: Recording) -> None:
 def detect(source: Source) -> RecordingFormat:
     """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
     _refuse_other_agents(source)
-    if found := _first_match(source):
+    first, then = _first_match, _behind_damaged_head
+    if _is_value_behind_damage(source):  # its one good line looks like a record of a log
+        first, then = then, first
+    if found := first(source) or then(source):
         return found
     if source.shape is Shape.JSON:
         _check_value(source)
@@ -156,6 +160,38 @@ def _first_match(source: Source) -> RecordingFormat | None:
         except (RecordingError, *_UNFORESEEN):
             continue
     return None
+
+
+def _behind_damaged_head(source: Source) -> RecordingFormat | None:
+    """The format of what follows a comment or one damaged line at the beginning, which a lenient reading leaves out."""
+    size, problem = _damaged_head(source) if source.size <= source.limits.line_bytes else (0, None)
+    if problem is None:
+        return None
+    with Source.open(source.without_head(size), limits=source.limits) as rest:
+        found = _first_match(rest)
+    if found is not None:
+        source.drop_head(size, problem)
+    return found
+
+
+def _damaged_head(source: Source) -> tuple[int, strict_json.JsonProblem | None]:
+    """Bytes of comments at the beginning of text, or of its first line, and why they are no JSON; None where it is."""
+    if source.shape in (Shape.SQLITE, Shape.ZIP, Shape.EMPTY):
+        return 0, None
+    first = source.head(source.limits.head_bytes)
+    if comments := _COMMENTS.match(first):
+        return comments.end(), strict_json.JsonProblem("a comment, which JSON does not have", 0)
+    line, newline, _ = first.partition(b"\n")
+    try:
+        strict_json.decode(line, source.limits)
+    except strict_json.JsonProblem as problem:
+        return len(line + newline), problem if newline else None
+    return 0, None
+
+
+def _is_value_behind_damage(source: Source) -> bool:
+    heads = source.head_lines(2) if source.shape is Shape.LINES else []
+    return len(heads) == 1 and heads[0].number > 1
 
 
 def _check_value(source: Source) -> None:

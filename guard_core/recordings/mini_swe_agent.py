@@ -33,8 +33,9 @@ class MiniSweAgentFormat:
     label = "mini-swe-agent"
 
     def matches(self, source: Source) -> bool:
-        heads = [line.obj for line in source.head_lines(2)] if source.shape is Shape.LINES else []
-        value = source.json() if source.shape is Shape.JSON else heads[0] if len(heads) == 1 else None
+        heads = source.head_lines(2) if source.shape is Shape.LINES else []
+        alone = len(heads) == 1 and heads[0].number == 1  # a value with something else behind it
+        value = source.json() if source.shape is Shape.JSON else heads[0].obj if alone else None
         if isinstance(value, list):
             return _is_bare(value)
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):

@@ -6,6 +6,7 @@ Nothing here loads a whole file unless it is one JSON value: `lines()` holds one
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -242,6 +243,17 @@ class Source:
         if self.watch is not None and what:
             self.watch.check(value, None, lambda message, line, column: self.problem(f"{what}: {message}"))
         return value
+
+    def without_head(self, size: int) -> bytes:
+        """All bytes, the first `size` as blanks: places behind them stay what they are."""
+        with self.stream() as stream:
+            return re.sub(rb"[^\n]", b" ", stream.read(size)) + stream.read()
+
+    def drop_head(self, size: int, problem: strict_json.JsonProblem) -> None:
+        """Go on with the first bytes as blanks, because of a problem on their first line: raises it in strict mode."""
+        self._damaged(problem, 1, self.head(size))
+        self._data, self._path = self.without_head(size), None
+        self._json, self._heads, self._shape = {}, None, None
 
     def text(self, raw: bytes | None = None) -> str:
         """All bytes (or these) as text. Bytes that are not UTF-8 raise in strict mode, else become U+FFFD, noted."""

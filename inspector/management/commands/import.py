@@ -95,7 +95,8 @@ class Command(BaseCommand):
         if job.state == Import.State.DONE and job.recording is not None:
             return self._say(given, "imported", f"{job.recording.format}, {_sessions(job)}")
         place = f"line {job.line}: " if job.line else ""
-        return self._say(given, "refused", place + (job.message or job.state))
+        offer = ". With --lenient damaged lines are left out" if job.mendable else ""
+        return self._say(given, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
     def _read(self, given: Given, options: dict[str, Any]) -> tuple[Import, bool]:
         if given.storage is not None:

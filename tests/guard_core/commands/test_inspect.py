@@ -58,6 +58,7 @@ def test_it_names_line_and_column_of_damage_when_strict(tmp_path, capsys):
 
     assert code == 2
     assert 'line 3, column 8: the key "a" twice in one object' in error
+    assert error.rstrip().endswith("Without --strict damaged places are left out and listed")
 
 
 def test_it_lists_damage_that_it_left_out(tmp_path, capsys):

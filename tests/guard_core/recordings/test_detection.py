@@ -139,3 +139,28 @@ def test_the_smallest_files_are_what_they_are(name, value):
 def test_what_no_format_writes_is_refused_in_words(value):
     with pytest.raises(UnknownFormat, match="which no known format writes"):
         read(json.dumps(value).encode())
+
+
+HEADS = {"a comment": b"// exported by hand\n", "a shell comment": b"# exported\n", "a damaged line": b"{broken\n"}
+JSON_TEXTS = [name for name in TEXTS if name != "aider"]
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("name", JSON_TEXTS)
+def test_a_comment_or_a_damaged_line_before_a_recording_is_refused_or_left_out(name, head):
+    content = HEADS[head] + TEXTS[name]
+    with pytest.raises(DamagedRecording) as refused:
+        read(content, strict=True)
+    assert refused.value.line == 1
+    recording = read(content)
+    assert recording.facts == read(TEXTS[name]).facts
+    assert [problem.line for problem in recording.notes.problems] == [1]
+
+
+def test_a_comment_on_the_line_of_a_value_is_left_out_too():
+    assert read(b"/* mine */ " + TEXTS["adk"]).facts == read(TEXTS["adk"]).facts
+
+
+def test_a_comment_before_something_else_makes_no_recording_of_it():
+    with pytest.raises(UnknownFormat):
+        read(b"// a comment\n[1, 2, 3]\n")

@@ -85,6 +85,18 @@ def test_the_same_damaged_file_is_taken_when_lines_may_be_left_out(client, recor
     assert Session.objects.get().title in report.text
 
 
+@pytest.mark.parametrize("head", [b"// exported by hand\n", b"{broken\n"])
+def test_a_damaged_first_line_offers_to_skip_it_at_once(head, client, recording):
+    answer = client.post("/recordings/", {"file": file(head + recording)})
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Line 1" in page
+    assert 'value="lenient" checked' in page
+    assert client.post("/recordings/", {"file": file(head + recording)}, headers=JSON).json()["imports"][0]["mendable"]
+    assert client.post("/recordings/", {"file": file(head + recording), "mode": "lenient"}).status_code == 302
+    assert Session.objects.count() == 1
+
+
 @pytest.mark.parametrize("fields", [{}, {"text": "   "}, {"window": "200000"}])
 def test_nothing_chosen_is_told(fields, client):
     answer = client.post("/recordings/", fields)
