@@ -35,6 +35,7 @@ __all__ = [
     "RequestWords",
     "Requests",
     "Verdict",
+    "conclusions",
     "counted_compactions",
     "recorded_findings",
     "recorded_verdict",
@@ -84,6 +85,15 @@ def recorded_findings(facts: Facts) -> tuple[Finding, ...]:
 def replayed_findings(facts: Facts, trace: Trace) -> tuple[Finding, ...]:
     """What is to be said of a replay of it."""
     return _findings(facts.replay(trace), (*_OF_BOTH, *_OF_REPLAYS)) if facts.ledger.step_count else ()
+
+
+def conclusions(facts: Facts) -> tuple[tuple[Finding, ...], Verdict]:
+    """Findings and verdict of a recording; of the replay under ContextGuard, where nothing was ever sent."""
+    if facts.ledger.usage_ratio is None or not facts.ledger.step_count:
+        findings = recorded_findings(facts)
+        return findings, recorded_verdict(facts, findings)
+    findings = replayed_findings(facts, facts.simulation)
+    return findings, replayed_verdict(facts, facts.simulation, findings)
 
 
 def _findings(case: Case, checks: tuple[Check, ...]) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
 from guard_core.findings.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
 from guard_core.findings.presence import RequestWords
@@ -15,6 +16,7 @@ from guard_core.ledger import Base, Ints, Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Session, Source
+from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import PROVIDER, Usage, usage_for
 from guard_core.views import Span, View
@@ -81,6 +83,18 @@ class Facts:
     def whole_log(self) -> Trace:
         """The replay that never compacts."""
         return replay(self.ledger, get_policy("none"), window=self.window.value, usage=self.usage)
+
+    @cached_property
+    def simulation(self) -> Trace:
+        """A session that was only simulated, as the simulator plays it: under ContextGuard, with its summaries."""
+        return replay(
+            self.ledger,
+            get_policy("contextguard"),
+            window=self.window.value,
+            usage=self.usage,
+            summarizer=FixedSummaries(defaults.SUMMARY_BYTES),
+            request="",
+        )
 
     @cached_property
     def own_rule(self) -> Trace | None:

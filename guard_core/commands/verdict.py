@@ -1,0 +1,103 @@
+"""`verdict FILE`: what matters most in each session of a recording, and every finding with its numbers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from guard_core import cli
+from guard_core.commands.inspect import plain
+from guard_core.errors import GuardError
+from guard_core.findings import Facts, Finding, Verdict, conclusions
+from guard_core.recordings import read
+from guard_core.sessions import Session
+
+HELP = "say what matters most in each session of a recording, with every finding and its numbers"
+NUMBERING = "steps, messages and compactions count from 0 in fields, from 1 in sentences"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
+    parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
+    parser.add_argument("--window", type=cli.window_size, default=None, help="context window in tokens")
+    parser.add_argument("--json", action="store_true", help=f"print JSON; {NUMBERING}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a verdict per session; 2 and one sentence where the file cannot be read."""
+    return cli.guarded(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    reports = [_report(session, args.window) for session in _sessions(args.file, args.session)]
+    if args.json:
+        cli.print_json({"numbering": NUMBERING, "file": args.file, "sessions": reports})
+    else:
+        print("\n\n".join(_text(report) for report in reports))
+    return 0
+
+
+def _sessions(path: str, wanted: str | None) -> Sequence[Session]:
+    try:
+        sessions = read(path).sessions
+    except OSError as error:
+        raise GuardError(error.strerror or "cannot be read") from error
+    return [cli.choose(sessions, wanted)] if wanted is not None or not sessions else sessions
+
+
+def _report(session: Session, window: int | None) -> dict[str, Any]:
+    facts = Facts.of(session, cli.window_of(session, window))
+    findings, verdict = conclusions(facts)
+    counts, peak = facts.counts, facts.requests.peak
+    return {
+        "session": session.source_id,
+        "title": session.title,
+        "agent": session.agent,
+        "model": session.model,
+        "calls": facts.ledger.step_count,
+        "reported_calls": int(facts.requests.reported.sum()),
+        "verdict": _claim(verdict),
+        "findings": [_claim(finding) for finding in findings],
+        "compactions": {
+            "total": counts.total,
+            "automatic": counts.automatic,
+            "manual": counts.manual,
+            "unknown_trigger": counts.unknown,
+            "at_the_end": counts.at_the_end,
+            "steps": [item.step for item in counts.compactions],
+        },
+        "peak": None if peak is None else {"tokens": peak.tokens, "step": peak.step, "source": peak.source},
+        "window": {name: getattr(facts.window, name) for name in ("value", "source", "status", "at_least", "note")},
+    }
+
+
+def _claim(claim: Finding | Verdict) -> dict[str, Any]:
+    """A claim with all its fields, empty ones too."""
+    return {name: getattr(claim, name) for name in claim.__struct_fields__}
+
+
+def _text(report: dict[str, Any]) -> str:
+    window, counts = report["window"], report["compactions"]
+    name = plain(report["title"] or report["session"] or "session")[:60]
+    split = [f"{counts[kind]:,} {words}" for kind, words in _SPLIT if counts[kind]]
+    lines = [
+        f"{name} ({report['calls']:,} calls, {report['reported_calls']:,} with the provider's count)",
+        f"  {plain(report['verdict']['sentence'])}",
+        f"  window: {window['value']:,} tokens, {window['source']} ({window['status']})",
+        f"  compactions: {counts['total']:,}{' (' + ', '.join(split) + ')' if split else ''}",
+    ]
+    if report["peak"]:
+        peak = report["peak"]
+        lines.append(f"  peak: {peak['tokens']:,} tokens at step {peak['step'] + 1:,} ({peak['source']})")
+    lines += [f"  {item['severity']}: {plain(item['sentence'])}" for item in report["findings"]]
+    return "\n".join(lines)
+
+
+_SPLIT = (
+    ("automatic", "automatic"),
+    ("manual", "manual"),
+    ("unknown_trigger", "of unknown trigger"),
+    ("at_the_end", "at the end of the recording"),
+)

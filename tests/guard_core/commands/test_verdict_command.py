@@ -1,0 +1,68 @@
+"""`verdict` prints what matters most in each session, as text and as JSON with every number."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from guard_core.__main__ import main
+from guard_core.recordings import native
+from guard_core.simulator.samples import SAMPLES
+
+FILES = Path(__file__).parents[4] / "shared" / "samples"
+
+
+@pytest.fixture
+def loop(tmp_path):
+    path = tmp_path / "loop.json"
+    path.write_bytes(native.write(SAMPLES["unpersisted-loop"].build()))
+    return str(path)
+
+
+def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys):
+    assert main(["verdict", loop]) == 0
+    text = capsys.readouterr().out
+    assert "A loop: 15 compactions at consecutive steps 68 to 82, without progress." in text
+    assert "window: 150,000 tokens" in text
+    assert "compactions: 15 (15 automatic)" in text
+    assert "peak: " in text
+    assert "error: Compaction 1 (step 68) was not kept" in text
+
+
+def test_its_json_has_every_claim_as_data_and_says_how_it_counts(loop, capsys):
+    assert main(["verdict", loop, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["numbering"] == "steps, messages and compactions count from 0 in fields, from 1 in sentences"
+    (session,) = report["sessions"]
+    assert (session["verdict"]["kind"], session["verdict"]["severity"], session["verdict"]["step"]) == (
+        "loop",
+        "error",
+        67,
+    )
+    for claim in (session["verdict"], *session["findings"]):
+        assert {"kind", "severity", "step", "sentence", "numbers", "assumptions"} <= set(claim)
+    assert session["compactions"]["total"] == 15
+    assert session["window"]["status"] == "known"
+
+
+def test_a_window_that_is_given_is_the_one_that_is_judged(loop, capsys):
+    assert main(["verdict", loop, "--json", "--window", "1M"]) == 0
+    (session,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert (session["window"]["value"], session["window"]["source"]) == (1_000_000, "user")
+
+
+def test_one_session_of_many_can_be_asked_for(capsys):
+    path = FILES / "inspect" / "react-compaction-summary-zstd.eval"
+    if not path.exists():
+        pytest.skip("the recording is not beside the repository")
+    assert main(["verdict", str(path), "--session", "2", "--json"]) == 0
+    (session,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert session["session"].startswith("Y97fwrExJLwk")
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence_and_exit_code_2(tmp_path, capsys):
+    path = tmp_path / "nothing.json"
+    path.write_text("{}")
+    assert main(["verdict", str(path)]) == 2
+    assert main(["verdict", str(tmp_path / "missing.json")]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
