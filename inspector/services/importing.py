@@ -28,6 +28,7 @@ from inspector.services import deleting
 from inspector.services.counting import Counted, count_file
 from inspector.services.growth import Continuation
 from inspector.services.heartbeats import silent
+from inspector.services.uncertain import uncertain
 from inspector.services.uploads import Received, drop_unused, keep
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def submit(received: Received, *, strict: bool = True, window: int | None = None
     A session that was taken off the list comes back. `window`: tokens, by the user; then the file is read again.
     """
     try:
-        with transaction.atomic():
+        with uncertain(received.place), transaction.atomic():
             recording = keep(received)
             return _known(recording, window) or _enqueue(recording, received.name, strict=strict, window=window)
     finally:

@@ -7,7 +7,6 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -21,6 +20,8 @@ from django.db.models import Q
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.durable import sync_folder
 from inspector.models import Import, Recording, Session
+from inspector.models.recordings import stored_at
+from inspector.services.uncertain import uncertain
 
 MAX_NAME_CHARS = 120
 CHUNK = 1 << 20  # bytes
@@ -36,6 +37,11 @@ class Received(NamedTuple):
     size: int  # bytes
     name: str  # safe to show
     wal: Received | None = None  # the write-ahead log of a SQLite database
+
+    @property
+    def place(self) -> str:
+        """The name of the bytes, as Recording.path."""
+        return Path(stored_at(self.sha256, self.wal.sha256 if self.wal else "")).name
 
     def drop(self) -> None:
         """Remove what was not taken over."""
@@ -149,18 +155,19 @@ def add_log(received: Received) -> Recording | None:
     none. The log that it had is replaced only by one that begins with it, so that no byte is lost."""
     if received.wal is None:
         return None
-    with transaction.atomic():
+    places = [known.path.name for known in Recording.objects.filter(sha256=received.sha256)]
+    if not places:
+        return None
+    with uncertain(received.place, *places), transaction.atomic():
         for known in Recording.objects.select_for_update().filter(sha256=received.sha256):
             busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
             if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.filter(ordinal__gte=0).exists():
                 continue
             if known.wal_sha256 and not _begins_with(received.wal.path, known.wal_path):
                 continue
-            old = (known.path, known.wal_path)
             known.wal_sha256 = received.wal.sha256
             known.save(update_fields=["wal_sha256"])
             _put(received, known)
-            transaction.on_commit(partial(_unlink, *old))
             return known
     return None
 
@@ -175,11 +182,6 @@ def lacks_log(recording: Recording) -> bool:
     except FileNotFoundError:
         return False
     return head.startswith(SQLITE_MAGIC) and head[18:20] == WAL_MODE
-
-
-def _unlink(*paths: Path) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def _begins_with(longer: Path, shorter: Path) -> bool:

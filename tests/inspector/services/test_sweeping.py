@@ -8,10 +8,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from django.db import Error
 
 from inspector.models import Import, Recording, Session
 from inspector.services.importing import submit
 from inspector.services.sweeping import CHECKS, sweep_alone, sweep_daily
+from inspector.services.uncertain import NOTE
 from inspector.services.uploads import receive
 
 
@@ -45,14 +47,30 @@ def test_a_folder_in_use_keeps_what_is_coming_in(db, folders, settings):
     assert [path.name for path in settings.INCOMING_DIR.iterdir()] == ["now"]
 
 
-def test_bytes_that_no_recording_names_are_removed(bring, recording, settings):
-    job = bring(recording)
-    kept = job.recording.path
-    for name in ("0" * 64, "0" * 64 + "-wal"):
-        (settings.RECORDINGS_DIR / "00").mkdir(exist_ok=True)
-        (settings.RECORDINGS_DIR / "00" / name).write_bytes(b"of a commit that never came")
-    sweep_daily()
-    assert files(settings.RECORDINGS_DIR) == [kept]
+def test_bytes_of_an_upload_that_was_killed_before_its_commit_are_removed(alone, bring, recording, settings):
+    kept = bring(recording).recording.path
+    left = settings.RECORDINGS_DIR / "00" / ("0" * 64)
+    left.parent.mkdir(exist_ok=True)
+    for path in (left, left.with_name(left.name + "-wal")):
+        path.write_bytes(b"of a commit that never came")
+    for path in (left, kept):
+        (settings.INCOMING_DIR / f"{NOTE}{path.name}-{uuid4().hex}").touch()
+    sweep_alone()
+    assert files(alone) == [kept]
+
+
+def test_bytes_of_another_database_stay_where_it_was_taken_away(alone, db, settings):
+    foreign = settings.RECORDINGS_DIR / "00" / ("0" * 64)
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_bytes(b"of a database that somebody moved")
+    sweep_alone()
+    assert files(alone) == [foreign]
+
+
+def test_an_upload_whose_rows_cannot_be_stored_leaves_no_bytes(db, folders, recording):
+    with pytest.raises((OverflowError, Error)):
+        submit(receive([recording], "a.jsonl"), window=2**70)  # no database takes such a number
+    assert not files(folders)
 
 
 def test_bytes_of_a_database_and_its_log_stay(db, folders, settings):
