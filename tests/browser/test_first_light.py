@@ -106,7 +106,7 @@ def test_5_a_compaction_shows_before_after_summary_and_prompt(page, sessions):
     page.goto(sessions("long-coding") + "steps?at=38")
     page.click("text=What this compaction did")
     page.wait_for_url(re.compile(r"/c/1/"))
-    assert page.locator(".change .value").count() == 3
+    assert page.locator(".change .value").count() == 4
     shot(page, "5-recorded-compaction-light", full_page=True)
     page.keyboard.press("4")
     page.wait_for_url(re.compile(r"/c/1/\?side=replayed"))
