@@ -104,11 +104,21 @@ class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
     last_heuristic: int | None = None
 
 
+class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A session that a tool call of another one started, by the names that the recording gives to both."""
+
+    session: str  # the `source_id` of the session that was started
+    call: str  # the id of the tool call
+    at: int | None = None  # the event with that call, None: it is not in the log
+
+
 class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     """One agent conversation, immutable.
 
     `system` and `tools` are None where the format does not record them: the gap is then named, not guessed.
     `side_calls` are calls outside the main context (sub-agents, titles, summarisers): counted apart.
+    `sub_agents` are the sessions that its tool calls started, `parent` is the `source_id` of the session that this one
+    belongs to: each only where the file says so.
     """
 
     events: tuple[Event, ...]
@@ -120,6 +130,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[ToolDefinition, ...] | None = None
     format: str = ""
     source_id: str = ""
+    parent: str = ""
+    sub_agents: tuple[SubAgent, ...] = ()
     title: str = ""
     agent: str = ""
     model: str = ""

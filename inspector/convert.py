@@ -126,6 +126,7 @@ def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
     return {
         "format": value.format[:40],
         "source_id": value.source_id[:200],
+        "parent_source": value.parent[:200],
         "agent": value.agent[:200],
         "model": model,
         "model_window": stated_window(model, value.format, window.source.value),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, cast
 
 from guard_core.errors import LimitExceeded
-from guard_core.events import Event, Part, Role
+from guard_core.events import Event, Part, Role, ToolCallPart
 from guard_core.recordings.base import Facts
 from guard_core.recordings.limits import Limits
 from guard_core.recordings.pairing import pair
 from guard_core.recordings.shelf import ShelvedEvents
 from guard_core.recordings.source import Source
-from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, SubAgent
 
 
 class FactCounter:
@@ -136,7 +136,10 @@ class SessionBuilder:
         return self.events.outlines if isinstance(self.events, ShelvedEvents) else self.events
 
     def session(self, **fields: Any) -> Session:
-        """The session (fields of `Session`), results named after their calls."""
+        """The session (fields of `Session`), results named after their calls.
+
+        `sub_agents`: by the id of a session that was started, the id of the tool call that did.
+        """
         model = fields.pop("model", "") or next((call.model for call in reversed(self.calls) if call.model), "")
         started = fields.pop("started_at", None)
         if started is None:
@@ -151,8 +154,20 @@ class SessionBuilder:
             format=self.format,
             model=model,
             started_at=started,
+            sub_agents=self._sub_agents(fields.pop("sub_agents", {})),
             **fields,
         )
+
+    def _sub_agents(self, calls: Mapping[str, str]) -> tuple[SubAgent, ...]:
+        """Sub-agents with the events whose tool calls started them. `calls`: by their session."""
+        if not calls:
+            return ()
+        wanted = set(calls.values())
+        places: dict[str, int] = {}
+        for index, event in enumerate(self.outlines):
+            ids = (part.id for part in event.parts if isinstance(part, ToolCallPart))
+            places.update((id_, index) for id_ in ids if id_ in wanted)
+        return tuple(SubAgent(session, call, places.get(call)) for session, call in calls.items())
 
     def _paired(self) -> tuple[Event, ...]:
         if not isinstance(self.events, ShelvedEvents):

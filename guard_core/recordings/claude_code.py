@@ -92,7 +92,7 @@ class _Reader:
         self.prompt = Prompt(source.notes)
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
         self.moved = 0  # tool outputs that were moved to files of their own
-        self.started: set[str] = set()  # ids of sub-agents whose results are here
+        self.started: dict[str, str] = {}  # ids of sub-agents, with the tool call that started each
         self.session_id = ""
 
     def read(self) -> Recording:
@@ -137,7 +137,8 @@ class _Reader:
         _count_parts(parts, self.counter)
         self.moved += sum(map(is_moved, parts))
         if started := fields.text(fields.mapping(obj, "toolUseResult"), "agentId"):
-            self.started.add(started)
+            calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
+            self.started[started] = calls[0] if calls else ""
         self._keep(
             line,
             parts,
@@ -274,10 +275,11 @@ class _Reader:
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
         if self.moved:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
-        if elsewhere := self.started - chains.keys():
+        if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
         self._add_side_calls(builder, {node.line for node in path})
-        session = log.session(source_id=self.session_id, agent=ClaudeCode.label, title=self._title(), **self._prompt())
+        about = {"agent": ClaudeCode.label, "title": self._title(), "sub_agents": self.started, **self._prompt()}
+        session = log.session(source_id=self.session_id, **about)
         return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
 
     def _whole(self, chain: list[Node], name: str) -> Session:
@@ -285,7 +287,8 @@ class _Reader:
         log.close()
         about = {} if self._has_main() else self._prompt()
         title = f"Sub-agent {name[:40]}"
-        return log.session(source_id=name, agent=f"{ClaudeCode.label} sub-agent", title=title, **about)
+        about |= {"agent": f"{ClaudeCode.label} sub-agent", "title": title, "parent": self.session_id}
+        return log.session(source_id=name, **about)
 
     def _log(self, path: Sequence[Node]) -> Log:
         log = Log(self.lines, self.source)

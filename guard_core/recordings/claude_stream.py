@@ -231,14 +231,15 @@ class _Reader:
         self._add_side_calls(log, run)
         if log.builder.events:
             notes = [*run_notes(run, log.builder.outlines), *([] if answered else totals(run))]
-            yield self._session(log, run, source_id=name, agent=ClaudeStream.label, model=run.model, notes=notes)
+            about = {"agent": ClaudeStream.label, "model": run.model, "notes": notes}
+            started = {agent: agent for agent in run.agents}
+            yield self._session(log, run, source_id=name, sub_agents=started, **about)
         for agent, chain in run.agents.items():
             if any(node.kind == "assistant" for node in chain):
                 part, title = self._log(chain), f"Sub-agent {run.titles[agent] or agent}"[:80]
                 notes = [*agent_notes(part.builder.outlines)]
-                yield self._session(
-                    part, run, source_id=agent, agent=f"{ClaudeStream.label} sub-agent", title=title, notes=notes
-                )
+                about = {"agent": f"{ClaudeStream.label} sub-agent", "title": title, "notes": notes}
+                yield self._session(part, run, source_id=agent, parent=name, **about)
 
     def _session(self, log: Log, run: Run, **about: Any) -> Session:
         answered = next((call.model for call in reversed(log.builder.calls) if call.model), "")

@@ -410,6 +410,7 @@ class _Reader:
         session = self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.meta, "id"),
+            parent=_parent(self.meta),
             title=self.title,
             agent="Codex CLI",
             model=self.model,
@@ -422,9 +423,7 @@ class _Reader:
 
 def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
     """Where a rollout goes on from, and whose sub-agent wrote it, in words."""
-    source = fields.mapping(meta, "source").get("subagent")
-    parent = fields.text(meta, "parent_thread_id")
-    parent = parent or fields.text(fields.mapping(source, "thread_spawn"), "parent_thread_id")
+    source, parent = fields.mapping(meta, "source").get("subagent"), _parent(meta)
     forked, base = fields.text(meta, "forked_from_id"), fields.text(fields.mapping(meta, "history_base"), "thread_id")
     notes = []
     if forked:
@@ -436,6 +435,12 @@ def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
     if parent or source:
         notes.append(f"A sub-agent of session {parent}." if parent else "A sub-agent of another session.")
     return notes
+
+
+def _parent(meta: dict[str, Any]) -> str:
+    """The thread whose sub-agent wrote a rollout, "" for none."""
+    spawn = fields.mapping(fields.mapping(fields.mapping(meta, "source"), "subagent"), "thread_spawn")
+    return fields.text(meta, "parent_thread_id") or fields.text(spawn, "parent_thread_id")
 
 
 FORMAT = CodexFormat()

@@ -66,6 +66,7 @@ class _Events:
         self._main = Context(FORMAT.name, source, FORMAT.label)
         self._agents: dict[str, Context] = {}
         self._names: dict[str, str] = {}  # of sub-agents, by their id and by the call that started them
+        self._started: dict[str, str] = {}  # by a sub-agent's id, the tool call that started it
         self._counted: set[str] = set()  # API calls whose usage was told
         self._totals: list[str] = []
         self._handlers = {
@@ -99,6 +100,9 @@ class _Events:
         handler(fields.mapping(line.obj, "data"), line)
 
     def recording(self) -> Recording:
+        for agent in self._agents.values():
+            agent.about["parent"] = self._main.about.get("source_id", "")
+        self._main.about["sub_agents"] = {key: self._started.get(key, key) for key in self._agents}
         agents = [agent.session() for agent in self._agents.values()]
         builder = self._main.builder
         lines = [event.line or 0 for event in builder.outlines]
@@ -134,8 +138,9 @@ class _Events:
 
     def _subagent(self, data: JSON, line: Line) -> None:
         name = fields.text(data, "agentDisplayName") or fields.text(data, "agentName")
-        for key in (fields.text(line.obj, "agentId"), fields.text(data, "toolCallId")):
-            self._names[key] = name or key
+        agent, call = fields.text(line.obj, "agentId"), fields.text(data, "toolCallId")
+        self._names |= {key: name or key for key in (agent, call)}
+        self._started[agent] = call
 
     def _system_message(self, data: JSON, line: Line) -> None:
         self._context(data, line).system_message(data, line)

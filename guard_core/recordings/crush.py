@@ -20,6 +20,7 @@ import base64
 import binascii
 import io
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import zstandard
@@ -96,7 +97,11 @@ def _from_database(source: Source, facts: FactCounter) -> list[Session]:
         if name not in messages:
             source.notes.skip("session without messages")
     reader = _Reader(source, facts, agent)
-    return [reader.session(row, messages[name]) for name, row in headers.items() if name in messages]
+    children: dict[str, list[str]] = {}
+    named = {name: row for name, row in headers.items() if name in messages}
+    for name, row in named.items():
+        children.setdefault(str(row.get("parent_session_id") or ""), []).append(name)
+    return [reader.session(row, messages[name], children.get(name, ())) for name, row in named.items()]
 
 
 def _is_shown(value: Any) -> bool:
@@ -133,7 +138,8 @@ class _Reader:
         self._facts = facts
         self._agent = agent
 
-    def session(self, header: JSON, rows: list[JSON]) -> Session:
+    def session(self, header: JSON, rows: list[JSON], children: Iterable[str] = ()) -> Session:
+        """One session. `children`: the ids of the sessions that belong to it; each ends in that of a tool call."""
         builder = SessionBuilder("crush", self._source)
         self._facts.session()
         summary = header.get("summary_message_id")
@@ -162,6 +168,8 @@ class _Reader:
             agent=self._agent,
             title=fields.text(header, "title"),
             source_id=str(header.get("id") or ""),
+            parent=str(header.get("parent_session_id") or ""),
+            sub_agents={child: child.rpartition("$$")[2] for child in children},
             started_at=_time(header.get("created_at")),
         )
 

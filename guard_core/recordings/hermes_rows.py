@@ -86,6 +86,7 @@ def about(row: JSON) -> dict[str, Any]:
         "model": fields.text(row, "model"),
         "title": fields.text(row, "title") or fields.text(row, "display_name"),
         "source_id": fields.text(row, "id") or fields.text(row, "session_id"),
+        "parent": fields.text(row, "parent_session_id"),
         "started_at": fields.timestamp(row, "started_at") or fields.timestamp(row, "session_start"),
         "window": Sourced(window, NumberSource.RECORDER, "model_config of the session") if window else None,
     }

@@ -78,6 +78,7 @@ class _Reader:
         self.log = SessionBuilder(NAME, source)
         self.starts: dict[str, int] = {}  # message id: events before it
         self.pruned: list[_Pruned] = []
+        self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
         self.marker: _Marker | None = None
         self.compacted = False  # did the message before hold a summary?
         self.asked: tuple[Part, ...] = ()  # what the user said last
@@ -218,6 +219,8 @@ class _Reader:
             elif kind == "tool":
                 call_id, name = fields.text(part, "callID"), fields.text(part, "tool")
                 self.facts.tool_call(call_id)
+                if started := fields.text(fields.mapping(fields.mapping(part, "state"), "metadata"), "sessionId"):
+                    self.sub_agents[started] = call_id
                 yield ToolCallPart(name, fields.mapping(part, "state").get("input"), call_id)
             elif kind not in _NOT_SENT and kind != "file":
                 self.notes.skip(f"{kind or 'unnamed'} part")
@@ -267,6 +270,8 @@ class _Reader:
         return self.log.session(
             system=self.system,
             source_id=fields.text(info, "id"),
+            parent=parent,
+            sub_agents=self.sub_agents,
             title=fields.text(info, "title"),
             agent=fields.text(info, "agent") or "OpenCode",
             started_at=fields.timestamp(fields.mapping(info, "time"), "created"),

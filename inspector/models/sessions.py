@@ -19,6 +19,7 @@ class Session(models.Model):
     title = models.CharField(max_length=200)
     format = models.CharField(max_length=40)
     source_id = models.CharField(max_length=200, blank=True, default="")  # what the agent calls it
+    parent_source = models.CharField(max_length=200, blank=True, default="")  # the same of the session that started it
     agent = models.CharField(max_length=200, blank=True, default="")
     model = models.CharField(max_length=200, blank=True, default="")
     window = models.BigIntegerField()  # tokens
@@ -62,6 +63,7 @@ class Session(models.Model):
                 fields=["severity", "-created", "ordinal"], condition=models.Q(deleted=None), name="session_worst"
             ),
             models.Index(fields=["source_id"], name="session_source"),
+            models.Index(fields=["parent_source"], condition=~models.Q(parent_source=""), name="session_parent"),
         ]
         constraints = [models.UniqueConstraint(fields=["recording", "ordinal"], name="one_session_per_place")]
 

@@ -15,10 +15,12 @@ from guard_core.findings import CompactionCounts, counted_compactions
 from guard_core.recordings import LABELS
 from inspector.analysis import Analysis, analyse
 from inspector.models import Session
+from inspector.presenters import family as families
 from inspector.presenters.numbers import compaction_number, counted, step_index, step_number
 from inspector.presenters.parts import visible
 from inspector.presenters.strip import strip
 from inspector.presenters.whatif import NAMES, Choice, parse_choice
+from inspector.services.family import Family, family_of
 
 SIDES = ("recorded", "replayed")
 MAX_NUMBER = 10**9  # a step or message number above this is a slip, not a place
@@ -44,6 +46,16 @@ class Frame:
     def compactions(self) -> CompactionCounts:
         """The recorded compactions that count; pages and their addresses number these."""
         return counted_compactions(self.analysis.head)
+
+    @cached_property
+    def family(self) -> Family:
+        """The sessions that started this one and that it started."""
+        return family_of(self.row)
+
+    @cached_property
+    def started_by_call(self) -> dict[str, dict[str, str]]:
+        """The sessions that tool calls of this one started, by the id of the call."""
+        return families.by_call(self.family, self.analysis.head.sub_agents)
 
     @cached_property
     def links(self) -> dict[str, str]:
@@ -82,6 +94,7 @@ class Frame:
             "tab": tab,
             "strip": strip(self.analysis.data, at),
             "compaction_tabs": self._compaction_tabs(),
+            "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",
         }
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from guard_core.attribution import ATTRIBUTION_SOURCES
-from guard_core.events import Event, Part, utf8_bytes, value_text
+from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
 from guard_core.views import View, content_count
 from inspector import convert
@@ -49,7 +49,7 @@ SHOWN_TOOLS = 40
 def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The stepper at a step; a key or a click swaps the two panes of the step alone."""
     page = frame(request, session_id)
-    at = step_of(request, "at", page.count)
+    at = step_of(request, "at", page.count, _step_that_started(page))
     context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": page.links}
     if page.count:
         context |= _step(page, at)
@@ -59,6 +59,13 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
         if page.count:
             context["list"] = _list(page, *steps.window_around(at, page.count))
     return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
+
+
+def _step_that_started(page: Frame) -> int:
+    """The step that ?started=ID asks for: the first one whose request holds the call that started that session."""
+    name = page.request.GET.get("started", "")
+    place = next((agent.at for agent in page.analysis.head.sub_agents if name and agent.session == name), None)
+    return 0 if place is None else int(np.searchsorted(page.analysis.ledger.steps["at"], place, side="right"))
 
 
 @require_GET
@@ -323,10 +330,21 @@ def _message(page: Frame, row: Row, events: dict[int, Event], at: int, counts: A
     shown = requests.present(row, event, heuristic, attributed, source)
     for part in shown["parts"]:
         _fold(page, row, part, at)
+    message = row.message or event
+    for part, found in zip(shown["parts"], message.parts if message else (), strict=False):
+        part["started"] = _started(page, found)
     known = counts is not None and row.event is not None and row.message is None
     shown["tokenizer_text"] = tokens(int(counts["o200k"][row.event])) if known else ""
     texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
     return {**shown, **texts, "attributed_text": tokens(attributed) if attributed is not None else ""}
+
+
+def _started(page: Frame, part: Part) -> dict[str, str]:
+    """The session that a tool call started, at the call and at its result."""
+    match part:
+        case ToolCallPart(id=call) | ToolResultPart(call_id=call) if call:
+            return page.started_by_call.get(call, {})
+    return {}
 
 
 def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:

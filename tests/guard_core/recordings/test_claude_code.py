@@ -6,7 +6,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.claude_code import FORMAT
 from guard_core.recordings.claude_log import CLEARED
-from guard_core.sessions import Evidence
+from guard_core.sessions import Evidence, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.reading import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
 
@@ -249,6 +249,7 @@ def test_sub_agents_inside_the_file_are_sessions_of_their_own():
     main, agent = recording.sessions
 
     assert (texts(main), texts(agent)) == (["Look", "Done"], ["Search", "Found"])
+    assert (agent.source_id, agent.parent) == ("k1", main.source_id)
     assert [step.prompt_tokens for step in main.side_calls] == [7]
     assert recording.facts.model_calls == 1
 
@@ -356,6 +357,7 @@ def test_sub_agents_with_files_of_their_own_are_told():
     found = session(user("u1", None), answer("a1", "u1", call("t1", "Task")), done, answer("a2", "r1"))
 
     assert found.notes == ("sub-agents with transcripts of their own (agent-*.jsonl): 1",)
+    assert found.sub_agents == (SubAgent("k1", "t1", 1),)
 
 
 @pytest.mark.parametrize("version", ["", "1.0.x", "9" * 5000, "1.0.29", "0.2.126"])

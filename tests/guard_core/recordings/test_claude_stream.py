@@ -8,7 +8,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings import read as read_any
 from guard_core.recordings.claude_stream import FORMAT
-from guard_core.sessions import Evidence, Source
+from guard_core.sessions import Evidence, Source, SubAgent
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.reading import check_hostile, check_session, lines, read_as, recognises, spoiled, texts
 
@@ -119,7 +119,8 @@ def test_a_sub_agent_is_a_session_of_its_own_and_its_calls_count_apart():
     assert [step.prompt_tokens for step in main.calls] == [100, 120]
     assert [(step.at, step.prompt_tokens) for step in main.side_calls] == [(1, 40), (1, 50)]
     assert [step.prompt_tokens for step in part.calls] == [40, 50]
-    assert (part.title, part.source_id) == ("Sub-agent look around", "t1")
+    assert (part.title, part.source_id, part.parent) == ("Sub-agent look around", "t1", main.source_id)
+    assert main.sub_agents == (SubAgent("t1", "t1", 0),)
     assert "The sub-agent's prompt stands in the call that started it." in part.notes
     assert recording.facts.prompt_tokens_sum == 220
 

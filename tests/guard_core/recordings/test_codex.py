@@ -290,6 +290,7 @@ def test_a_rollout_of_a_sub_agent_says_so():
     spawned = line("session_meta", id="s2", source={"subagent": {"thread_spawn": {"parent_thread_id": "s1"}}})
     assert "A sub-agent of another session." in session_of(*TURN, meta=by_review).notes
     assert "A sub-agent of session s1." in session_of(*TURN, meta=spawned).notes
+    assert [session_of(*TURN, meta=meta).parent for meta in (by_review, spawned)] == ["", "s1"]
 
 
 def test_unknown_lines_are_counted():

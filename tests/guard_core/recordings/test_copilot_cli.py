@@ -6,7 +6,7 @@ from typing import Any
 
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.copilot_cli import FORMAT
-from guard_core.sessions import Evidence, Source
+from guard_core.sessions import Evidence, Source, SubAgent
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.reading import (
     check_hostile,
@@ -118,6 +118,8 @@ def test_sub_agents_are_another_context():
     assert len(session.events) == 4
     assert [call.at for call in session.side_calls] == [2]
     assert (texts(agent), agent.title, len(agent.calls)) == (["Sub", ""], "Sub-agent c1", 1)
+    assert [(item.session, item.call) for item in session.sub_agents] == [("c1", "c1")]
+    assert agent.parent == session.source_id
 
 
 def test_a_sub_agent_with_an_id_has_its_own_prompt_model_and_name():
@@ -138,6 +140,7 @@ def test_a_sub_agent_with_an_id_has_its_own_prompt_model_and_name():
     assert (agent.model, agent.system, agent.title) == ("m-2", (TextPart("Explore."),), "Sub-agent Explorer")
     assert [call.prompt_tokens for call in agent.calls] == [70]
     assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(2, 70)]
+    assert session.sub_agents == (SubAgent("k1", "c1", 1),)
 
 
 def test_usage_records_give_prompt_tokens_and_the_window_once_per_call():

@@ -12,10 +12,19 @@ import zstandard
 
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings import read
 from guard_core.recordings.crush import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted
-from tests.guard_core.recordings.reading import check_sample_facts, check_session, read_as, recognises, spoiled, texts
+from tests.guard_core.recordings.reading import (
+    SAMPLES,
+    check_sample_facts,
+    check_session,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
 
 SESSION = {
     "id": "s1",
@@ -202,6 +211,19 @@ def test_child_sessions_are_sessions_and_empty_ones_are_counted(database):
     assert recording.notes.skipped == {"session without messages": 1}
     sub = read_as(FORMAT, database(USER, sessions=(SESSION, child), session="c")).sessions[0]
     assert "child session of s1" in sub.notes[1]
+    assert sub.parent == "s1"
+
+
+QUAY = SAMPLES / "crush/quay.db"
+
+
+@pytest.mark.skipif(not QUAY.exists(), reason="../shared/samples is absent")
+def test_the_call_that_started_a_child_session_is_found_by_its_name():
+    by_name = {session.source_id: session for session in read(QUAY).sessions}
+    child = next(session for session in by_name.values() if session.parent)
+    started = by_name[child.parent].sub_agents[0]
+    call = next(item for item in by_name[child.parent].events[started.at].parts if isinstance(item, ToolCallPart))
+    assert (started.session, started.call) == (child.source_id, call.id)
 
 
 def test_one_damaged_message_does_not_stop_the_others(database):

@@ -221,6 +221,12 @@ def test_compacted_rows_declare_a_compaction_without_a_summary(database):
     assert [(item.kind, item.at, item.base) for item in session.compactions] == [("trim", 4, (Span(3, 4),))]
 
 
+def test_a_child_session_names_its_parent(database):
+    child = SESSION | {"id": "s2", "parent_session_id": "s1", "started_at": 200.0}
+    rows = [row("user", "List", 1), row("user", "Sub", 150, session_id="s2")]
+    assert [item.parent for item in read_as(FORMAT, database(*rows, sessions=(SESSION, child))).sessions] == ["", "s1"]
+
+
 def test_a_sub_agent_does_not_go_on_with_its_parents_session(database):
     ended = SESSION | {"end_reason": "compression", "ended_at": 200.0}
     child = SESSION | {"parent_session_id": "s1"}

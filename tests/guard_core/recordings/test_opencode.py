@@ -15,6 +15,7 @@ from guard_core.recordings import read
 from guard_core.recordings.opencode import FORMAT
 from guard_core.recordings.opencode_session import CLEARED, QUESTION, RAN
 from guard_core.recordings.source import Source
+from guard_core.sessions import SubAgent
 from guard_core.views import Rewritten
 from tests.guard_core.recordings.reading import (
     check_hostile,
@@ -235,7 +236,15 @@ def test_the_files_of_a_cleared_result_are_not_sent_either():
 
 
 def test_a_sub_agents_session_says_so():
-    assert any("ses_0" in note for note in session_of(*TALK, parentID="ses_0").notes)
+    session = session_of(*TALK, parentID="ses_0")
+    assert any("ses_0" in note for note in session.notes)
+    assert session.parent == "ses_0"
+
+
+def test_the_call_of_a_tool_that_started_a_sub_agent_names_its_session():
+    started = tool("c7", metadata={"sessionId": "ses_9"})
+    session = session_of(TALK[0], assistant("m2", 1, tool("c1"), started, finish(10)))
+    assert session.sub_agents == (SubAgent("ses_9", "c7", 1),)
 
 
 def database(folder: Path, *sessions: dict[str, Any]) -> Path:
