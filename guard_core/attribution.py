@@ -1,9 +1,9 @@
 """Attribution: recorded prompt tokens shared out to the single events, with what is left over kept as residual.
 
 Between two calls where the request only grew, the difference of their prompt tokens is the real cost of the events in
-between. It is shared out by weight: the tokenizer's counts where given, else bytes, each kind at the session's own
-ratio. The first call fixes the overhead (system prompt, tools, framing). A recorded compaction, or a request that
-shrank, starts a new baseline. What no call measured gets the ratio of the nearest measured events of its kind.
+between. It is shared out by weight: lexical tokens (or a tokenizer's counts), each kind and tool at the session's own
+ratio. The first call fixes the overhead (system prompt, tools, framing). A recorded compaction, another model or a
+request that shrank starts a new baseline. What no call measured is estimated at the session's ratios.
 """
 
 from __future__ import annotations
@@ -14,11 +14,26 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from guard_core.baselines import continued
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import event_columns
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
-from guard_core.ratios import KINDS, MESSAGE, MODEL_TEXT, Floats, content, content_of, estimates, fit, start_ratios
+from guard_core.ratios import (
+    KINDS,
+    MESSAGE,
+    MODEL_TEXT,
+    RESULTS,
+    STARTING,
+    TEXT_KINDS,
+    Factors,
+    Floats,
+    Ratios,
+    content,
+    content_of,
+    fit,
+    tool_factors,
+)
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
 # Where an event's tokens come from; `source` holds an index into this.
@@ -26,21 +41,21 @@ ATTRIBUTION_SOURCES = (
     "assumed",  # nothing was measured in this session: starting ratios
     "exact",  # it is alone between two reported calls
     "shared",  # its part of the difference between two reported calls
-    "nearest ratio",  # estimated at the ratio of the nearest measured events of its kind
-    "session ratio",  # estimated at the session's own ratio: no event of its kind was measured
+    "session ratio",  # estimated at the session's own ratios
 )
-ASSUMED, EXACT, SHARED, NEAREST, SESSION = range(5)
+ASSUMED, EXACT, SHARED, SESSION = range(4)
 
-ATTRIBUTION_VERSION = 2
+ATTRIBUTION_VERSION = 3
 # An event cannot cost more than one token per byte, or three times what the session's ratios say, plus framing.
 # What a difference holds beyond that belongs to content that is not in the recording, and stays residual.
 CAP_FACTOR, CAP_FRAME = 3, 64
 # A difference below a quarter of the estimate (of at least 400 tokens) means that older content was cut away at
 # the same call: the request did not only grow, and a new baseline begins.
 EDIT_SHARE, EDIT_FLOOR = 4, 400
-NEIGHBOURS = 8  # measured events on each side that make up "the nearest"
+INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
 _COLUMNS = ("tokens", "source", "residual", "baseline")
-_SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "weights")
+_SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
+MOST_TOOLS = 12  # tools that get a factor of their own: those with the most results
 _UNIT = 1_024  # weights are whole numbers of 1/1024 token, so that shares are exact
 
 
@@ -52,16 +67,23 @@ class _Stored(msgspec.Struct, frozen=True):
     overhead_source: int
     prologue: int
     ratios: dict[str, float]
+    lexical_ratios: dict[str, float]
+    tools: Factors
     weights: str
 
 
 @dataclass(frozen=True)
 class PriceList:
-    """What views cost: prefix sums of the events' tokens, the inserted messages, and ratios for anything else."""
+    """What views cost: prefix sums of the events' tokens, the inserted messages, and ratios for anything else.
+
+    `ratios` are those of messages whose text is known; of a synthetic one only its bytes are, at `text_ratio` tokens
+    per byte.
+    """
 
     prefix: Ints
     inserted: tuple[tuple[int, ...], ...]
-    ratios: Floats
+    ratios: Ratios = STARTING
+    text_ratio: float = 0.0
     prologue: int = 0
 
     def view(self, view: View, epoch: int) -> int:
@@ -78,9 +100,9 @@ class PriceList:
                 return self.inserted[epoch][index]
             case Rewritten(message=message):
                 row = {name: np.array([value], dtype=np.int64) for name, value in event_columns(message).items()}
-                return round(float(estimates(content_of(row), self.ratios)[0]))
+                return round(float(self.ratios.estimates(content_of(row), row["tool"])[0]))
             case Synthetic(bytes=size):
-                return round(size * float(self.ratios[MODEL_TEXT]) + float(self.ratios[MESSAGE]))
+                return round(size * self.text_ratio + float(self.ratios.kinds[MESSAGE]))
 
 
 @dataclass(frozen=True)
@@ -91,7 +113,8 @@ class Attribution:
     where nothing was reported) and `baseline` (its number) per step; `inserted` per recorded compaction and message.
     `prologue` is what a recording that begins in the middle of a conversation leaves out: it is sent along with the
     log's first event, until a compaction cuts both. `ratios` are tokens per byte of each kind in KINDS (per picture
-    and per message for those two).
+    and per message for those two), `lexical_ratios` tokens per lexical token, `tools` factors on the latter for the
+    results of single tools, by tool key.
     """
 
     tokens: Ints
@@ -102,14 +125,17 @@ class Attribution:
     overhead: int
     overhead_source: int
     ratios: dict[str, float]
+    lexical_ratios: dict[str, float]
+    tools: Factors
     prologue: int = 0
-    weights: str = "bytes"
+    weights: str = "lexical"
 
     @cached_property
     def prices(self) -> PriceList:
         """What views cost by this attribution."""
-        ratios = np.array([self.ratios[kind] for kind in KINDS])
-        return PriceList(prefix_sums(self.tokens), self.inserted, ratios, self.prologue)
+        ratios = Ratios(np.array([self.lexical_ratios[kind] for kind in KINDS]), self.tools)
+        text_ratio = self.ratios[KINDS[MODEL_TEXT]]
+        return PriceList(prefix_sums(self.tokens), self.inserted, ratios, text_ratio, self.prologue)
 
     def price(self, view: View, epoch: int = -1) -> int:
         """Prompt tokens of a request: the overhead and a view. `epoch` says whose inserted messages the view means."""
@@ -144,6 +170,8 @@ class Attribution:
             overhead=stored.overhead,
             overhead_source=stored.overhead_source,
             ratios=stored.ratios,
+            lexical_ratios=stored.lexical_ratios,
+            tools=stored.tools,
             prologue=stored.prologue,
             weights=stored.weights,
         )
@@ -163,18 +191,18 @@ class Intervals:
 def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str = "tokenizer") -> Attribution:
     """Share the recorded prompt tokens of a session out to its events.
 
-    `weights`: tokenizer counts per event; without them text is weighed by its UTF-8 bytes.
+    `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens.
     """
     amounts = content(ledger, weights)
-    found, ratios = measure(ledger, amounts, start_ratios(weights, ledger))
-    estimate = estimates(amounts, ratios)
+    found, ratios = measure(ledger, amounts)
+    estimate = ratios.estimates(amounts, ledger.events["tool"])
     units = np.floor(estimate * _UNIT).astype(np.int64) + 1
     tokens, source = _shared(found, units, _caps(ledger, estimate))
-    _fill(tokens, source, amounts, ratios, estimate, anything=len(found.tokens) > 0)
-    byte_ratios = _byte_ratios(ledger, tokens, ratios, weights)
-    overhead, prologue, overhead_source = _overhead(ledger, tokens, source, byte_ratios)
-    inserted = _inserted(ledger, tokens, overhead, byte_ratios, prologue)
-    attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, byte_ratios, prologue))
+    _fill(tokens, source, estimate, anything=len(found.tokens) > 0)
+    lexical = ratios if weights is None else ratios.scaled(_share(weights.sum(), ledger.events["lexical_tokens"].sum()))
+    overhead, prologue, overhead_source = _overhead(ledger, tokens, source, lexical)
+    inserted = _inserted(ledger, tokens, overhead, lexical, prologue)
+    attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, prologue=prologue))
     recorded = ledger.steps["prompt_tokens"]
     return Attribution(
         tokens=tokens,
@@ -185,9 +213,19 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
         overhead=overhead,
         overhead_source=overhead_source,
         prologue=prologue,
-        ratios=dict(zip(KINDS, (float(ratio) for ratio in byte_ratios), strict=True)),
-        weights="bytes" if weights is None else weights_name,
+        ratios=_named(_byte_ratios(ledger, lexical)),
+        lexical_ratios=_named(lexical.kinds),
+        tools=lexical.tools,
+        weights="lexical" if weights is None else weights_name,
     )
+
+
+def _named(ratios: Floats) -> dict[str, float]:
+    return dict(zip(KINDS, (float(ratio) for ratio in ratios), strict=True))
+
+
+def _share(part: int, whole: int) -> float:
+    return int(part) / max(1, int(whole))
 
 
 def without(ledger: Ledger, steps: Ints) -> Ledger:
@@ -197,31 +235,42 @@ def without(ledger: Ledger, steps: Ints) -> Ledger:
     return replace(ledger, steps={**ledger.steps, "prompt_tokens": recorded})
 
 
-def measure(ledger: Ledger, amounts: Ints, start: Floats) -> tuple[Intervals, Floats]:
+def measure(ledger: Ledger, amounts: Ints) -> tuple[Intervals, Ratios]:
     """The intervals of a session and the ratios fitted over them.
 
     Intervals that look like edits under the first fit are dropped and the ratios fitted again.
     """
-    candidates = _grown(ledger)
+    candidates, tools = _grown(ledger), ledger.events["tool"]
     mixed = _amounts(candidates, amounts)
-    keep = ~_edited(candidates, estimates(mixed, start))
-    ratios = fit(mixed[keep], candidates.tokens[keep], start)
-    keep = ~_edited(candidates, estimates(mixed, ratios))
-    ratios = fit(mixed[keep], candidates.tokens[keep], start)
-    return _pick(candidates, keep), ratios
+    keep = ~_edited(candidates, STARTING.estimates(mixed, mixed[:, 0]))
+    first = Ratios(fit(mixed[keep], candidates.tokens[keep]))
+    keep = ~_edited(candidates, first.estimates(mixed, mixed[:, 0]))
+    found, mixed = _pick(candidates, keep), mixed[keep]
+    plain = Ratios(fit(mixed, found.tokens))
+    by_tool = {
+        key: _amounts(found, np.where(tools == key, amounts[:, RESULTS], 0)[:, None])[:, 0] * plain.kinds[RESULTS]
+        for key in _tools(tools, amounts[:, RESULTS])
+    }
+    factors = tool_factors(plain.estimates(mixed, mixed[:, 0]), found.tokens, by_tool)
+    return found, Ratios(plain.kinds, factors)
+
+
+def _tools(tools: Ints, results: Ints) -> list[int]:
+    """The tools whose results hold the most, in the order of their keys."""
+    keys, owner = np.unique(tools, return_inverse=True)
+    sizes = np.bincount(owner, results, len(keys)).astype(np.int64)
+    largest = np.lexsort((keys, -sizes))[:MOST_TOOLS]
+    return sorted(int(keys[place]) for place in largest if keys[place] and sizes[place])
 
 
 def _grown(ledger: Ledger) -> Intervals:
-    """Neighbouring reported calls of one epoch whose log and prompt did not shrink."""
+    """Neighbouring reported calls of one epoch and model whose log and prompt did not shrink."""
     steps = ledger.steps
-    index = np.flatnonzero(steps["prompt_tokens"] > 0)
-    first, last = index[:-1], index[1:]
+    first, last = continued(ledger)
     start, stop = steps["at"][first], steps["at"][last]
     tokens = steps["prompt_tokens"][last] - steps["prompt_tokens"][first]
     highest = np.maximum.accumulate(steps["at"])
-    grown = (
-        (steps["epoch"][first] == steps["epoch"][last]) & (stop >= start) & (tokens >= 0) & (start == highest[first])
-    )
+    grown = (tokens >= 0) & (start == highest[first]) & (steps["model"][first] == steps["model"][last])
     return _pick(Intervals(first, last, start, stop, tokens), grown)
 
 
@@ -272,38 +321,26 @@ def _remainders(owner: Ints, part: Ints, missing: Ints) -> Ints:
     return (rank < missing[owner]).astype(np.int64)
 
 
-def _fill(tokens: Ints, source: Ints, amounts: Ints, ratios: Floats, estimate: Floats, *, anything: bool) -> None:
-    """Give every event that no interval covers an estimate, in place."""
-    kind = np.argmax(amounts * np.maximum(ratios, 1e-9), axis=1) if len(amounts) else np.zeros(0, dtype=np.int64)
-    measured = source >= 0
-    for number in range(len(KINDS)):
-        open_ = np.flatnonzero(~measured & (kind == number))
-        known = np.flatnonzero(measured & (kind == number))
-        local, how = (1.0, SESSION) if not len(known) else (_nearest(open_, known, tokens, estimate), NEAREST)
-        tokens[open_] = np.rint(estimate[open_] * local).astype(np.int64)
-        source[open_] = how if anything else ASSUMED
+def _fill(tokens: Ints, source: Ints, estimate: Floats, *, anything: bool) -> None:
+    """Give every event that no interval covers its estimate, in place."""
+    unmeasured = source < 0
+    tokens[unmeasured] = np.rint(estimate[unmeasured]).astype(np.int64)
+    source[unmeasured] = SESSION if anything else ASSUMED
 
 
-def _nearest(open_: Ints, known: Ints, tokens: Ints, estimate: Floats) -> Floats:
-    """Measured over estimated tokens of the measured events around each open one, between a half and two."""
-    place = np.searchsorted(known, open_)
-    low, high = np.maximum(place - NEIGHBOURS, 0), np.minimum(place + NEIGHBOURS, len(known))
-    real = prefix_sums(tokens[known])
-    guess = np.concatenate([[0.0], np.cumsum(estimate[known])])
-    ratio = (real[high] - real[low]) / np.maximum(guess[high] - guess[low], 1.0)
-    return np.asarray(np.round(np.clip(ratio, 0.5, 2.0), 6))
-
-
-def _byte_ratios(ledger: Ledger, tokens: Ints, ratios: Floats, weights: Ints | None) -> Floats:
-    """Tokens per byte of each kind, for messages whose text no tokenizer has counted."""
-    if weights is None:
-        return ratios
-    scaled = ratios.copy()
-    scaled[:5] *= weights.sum() / max(1, int(ledger.events["bytes"].sum()))
+def _byte_ratios(ledger: Ledger, ratios: Ratios) -> Floats:
+    """Tokens per byte of each kind of text as this session has it, for messages of which only the size is known."""
+    events, scaled = ledger.events, ratios.kinds.copy()
+    size = {name: events[name].sum() for name in ("bytes", "lexical_tokens")}
+    in_kind = content_of({**events, "lexical_tokens": events["bytes"]}).sum(axis=0)
+    lexical = content(ledger).sum(axis=0)
+    usual = _share(size["lexical_tokens"], size["bytes"]) or 1 / 4
+    for kind in range(TEXT_KINDS):
+        scaled[kind] *= _share(lexical[kind], in_kind[kind]) or usual
     return np.round(scaled, 6)
 
 
-def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Floats) -> tuple[int, int, int]:
+def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tuple[int, int, int]:
     """What the first reported request holds beside its events; a negative rest is taken off those events.
 
     A recording may begin in the middle of a conversation. Then the request after a recorded compaction is clearly
@@ -332,11 +369,11 @@ def _first_calls(ledger: Ledger) -> dict[int, int]:
 
 
 def _rests(
-    ledger: Ledger, first: dict[int, int], tokens: Ints, ratios: Floats, prologue: int = 0
+    ledger: Ledger, first: dict[int, int], tokens: Ints, ratios: Ratios, prologue: int = 0
 ) -> tuple[list[int], list[int]]:
     """For the first call of each epoch: tokens of its view, and what the recorded count holds beyond it."""
     inserted = tuple(_guesses(base, ratios) for base in ledger.bases)
-    prices = PriceList(prefix_sums(tokens), inserted, ratios, prologue)
+    prices = PriceList(prefix_sums(tokens), inserted, prologue=prologue)
     kept = [prices.view(*ledger.recorded_view(step)) for step in first.values()]
     recorded = [int(ledger.steps["prompt_tokens"][step]) for step in first.values()]
     return kept, [count - size for count, size in zip(recorded, kept, strict=True)]
@@ -344,14 +381,18 @@ def _rests(
 
 def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
     """Scale the estimated events before the first reported call so that they fit into it."""
-    events = np.flatnonzero((np.arange(len(tokens)) < stop) & ((source >= NEAREST) | (source == ASSUMED)))
+    events = np.flatnonzero((np.arange(len(tokens)) < stop) & ((source == SESSION) | (source == ASSUMED)))
     tokens[events] = np.floor(tokens[events] * max(0.0, share)).astype(np.int64)
 
 
 def _inserted(
-    ledger: Ledger, tokens: Ints, overhead: int, ratios: Floats, prologue: int
+    ledger: Ledger, tokens: Ints, overhead: int, ratios: Ratios, prologue: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Tokens of the messages that recorded compactions inserted, from the first reported call after each."""
+    """Tokens of the messages that recorded compactions inserted.
+
+    They are estimated; the first reported call after a compaction corrects that within the error of an estimate, and
+    gives the size of what is sealed.
+    """
     guesses = [_guesses(base, ratios) for base in ledger.bases]
     first = _first_calls(ledger)
     _, rests = _rests(ledger, first, tokens, ratios, prologue)
@@ -361,17 +402,21 @@ def _inserted(
     return tuple(guesses)
 
 
-def _guesses(base: Base, ratios: Floats) -> tuple[int, ...]:
+def _guesses(base: Base, ratios: Ratios) -> tuple[int, ...]:
     rows = {name: np.array(values, dtype=np.int64) for name, values in base.costs.items()}
-    return tuple(int(value) for value in np.rint(estimates(content_of(rows), ratios)))
+    return tuple(int(value) for value in np.rint(ratios.estimates(content_of(rows), rows["tool"])))
 
 
 def _explained(guess: tuple[int, ...], missing: int, base: Base) -> tuple[int, ...]:
-    """The guesses scaled so that nothing is missing, between a half and one and a half (or all of a sealed message)."""
+    """The guesses scaled so that nothing is missing, between a half and INSERTED_ERROR more (or all that is sealed).
+
+    What is missing beyond that is in no message of the file: it stays residual.
+    """
     total = sum(guess)
     if not total:
         return guess
-    goal = min(max(total + missing, total // 2), total * 3 // 2 + sum(base.costs["opaque_bytes"]))
+    most = total + total // INSERTED_ERROR + sum(base.costs["opaque_bytes"])
+    goal = min(max(total + missing, total // 2), most)
     ends = np.floor(np.cumsum(guess) * (goal / total) + 0.5).astype(np.int64)
     return tuple(int(value) for value in np.diff(ends, prepend=0))
 

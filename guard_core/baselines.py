@@ -48,6 +48,13 @@ def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     )
 
 
+def model_changes(ledger: Ledger) -> tuple[int, ...]:
+    """The reported steps that another model answered than the one before them."""
+    model = ledger.steps["model"]
+    known = np.flatnonzero((ledger.steps["prompt_tokens"] > 0) & (model >= 0))
+    return tuple(int(step) for step in known[1:][model[known[1:]] != model[known[:-1]]])
+
+
 def continued(ledger: Ledger) -> tuple[Ints, Ints]:
     """Neighbouring reported steps between which no compaction is recorded and the log did not shrink."""
     steps = ledger.steps

@@ -10,7 +10,6 @@ from guard_core.attribution import PriceList, attributed_steps
 from guard_core.events import Event, part_text, utf8_bytes, value_text
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.measurement import Errors, errors
-from guard_core.ratios import KINDS, TEXT_KINDS
 from guard_core.sessions import Session
 from guard_core.tokens import tokenizer
 
@@ -47,9 +46,7 @@ def request_counts(session: Session, ledger: Ledger, counter: Counter, events: I
     inserted = tuple(
         tuple(int(value) for value in _event_counts(item.messages, counter)) for item in session.compactions
     )
-    ratios = np.zeros(len(KINDS))
-    ratios[:TEXT_KINDS] = events.sum() / max(1, int(ledger.events["bytes"].sum()))
-    return attributed_steps(ledger, _fixed(session, counter), PriceList(prefix_sums(events), inserted, ratios))
+    return attributed_steps(ledger, _fixed(session, counter), PriceList(prefix_sums(events), inserted))
 
 
 def _event_counts(events: Sequence[Event], counter: Counter) -> Ints:

@@ -92,7 +92,7 @@ def _sizes(output_tokens: int, summarizer: SizeModel) -> tuple[int, ...]:
 
 
 def _attributed(usage: RatioUsage | AttributedUsage, at: Ints, base: Ints) -> Ints:
-    return usage.attribution.prices.prefix[at] if isinstance(usage, AttributedUsage) else base
+    return usage.anchors.kept[at] if isinstance(usage, AttributedUsage) else base
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Lanes:
 
     settings: Sequence[Settings]
     base: Floats  # heuristic of the whole log at every step, fixed costs included
-    tokens: Floats  # per step: attributed tokens before it (attributed provider), unused otherwise
+    tokens: Floats  # per step: anchored tokens before it (attributed provider), unused otherwise
     whole: Ints  # provider's count of the whole log at every step
     told: Ints  # last step up to each whose count was reported, -1: none
     continued: Floats  # heuristic tokens of the continuation at every step (where the request is named)
@@ -164,7 +164,7 @@ class Lanes:
         self.compactions, self.calls, self.overflows, self.sent = zeros.copy(), zeros.copy(), zeros.copy(), zeros.copy()
         self.peak, self.streak, self.loop = zeros.copy(), zeros.copy(), zeros.copy()
         self.first_overflow, self.first_fire, self.last_fire = zeros - 1, zeros - 1, zeros - 2
-        self.real, self.last, self.offset, self.extra = (np.zeros(lanes) for _ in range(4))
+        self.real, self.last, self.offset, self.extra, self.kept_from = (np.zeros(lanes) for _ in range(5))
         self.step = zeros.copy()
         active = self._until_first()
         block = 64
@@ -222,6 +222,7 @@ class Lanes:
         self.last[lanes] = sent
         self.offset[lanes] = self.fixed + summary - self.base[steps]
         self.extra[lanes] = self._extra(wrapped, steps)
+        self.kept_from[lanes] = self.tokens[steps]
         self.step[lanes] = steps + 1
         return lanes[steps + 1 < len(self.base)]
 
@@ -248,8 +249,7 @@ class Lanes:
         if isinstance(self.usage, RatioUsage):
             return (sent * self.usage.ratio).astype(np.int64)
         follows = np.where(self.named[lanes], self.continued_bytes[steps], continuation_bytes(0))
-        overhead = self.usage.attribution.overhead
-        return (overhead + self._priced(wrapped) + self._priced(follows)).astype(np.int64)
+        return (self._always(self.usage) + self._priced(wrapped) + self._priced(follows)).astype(np.int64)
 
     def _priced(self, size: Floats) -> Floats:
         """Attributed tokens of synthetic messages, as guard_core.attribution prices one."""
@@ -257,11 +257,15 @@ class Lanes:
         ratios = self.usage.attribution.ratios
         return np.rint(size * ratios["model text"] + ratios["message"])
 
+    def _always(self, usage: AttributedUsage) -> int:
+        """What every request holds after a replayed compaction."""
+        return usage.attribution.overhead + usage.anchors.unrecorded.tokens
+
     def _extra(self, wrapped: Floats, steps: Ints) -> Floats:
-        """What is added to the attributed tokens before a step to get the count of its request."""
+        """What is added to the tokens kept of the log to get the count of a request."""
         if isinstance(self.usage, RatioUsage):
             return np.zeros(len(steps))
-        return self.usage.attribution.overhead + self._priced(wrapped) - self.tokens[steps]
+        return self._always(self.usage) + self._priced(wrapped)
 
     def _fired(self, lanes: Ints, steps: Ints, tokens: Ints) -> None:
         """Figures of a step that compacted."""
@@ -307,6 +311,8 @@ class Lanes:
         if isinstance(self.usage, RatioUsage):
             return np.floor(heuristic * self.usage.ratio)
         counts: Floats = self.tokens[index]
+        counts -= self.kept_from[lanes][:, None]
+        np.maximum(counts, 0.0, out=counts)
         counts += self.extra[lanes][:, None]
         return counts
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from guard_core.attribution import Intervals, attribute, attributed_steps, measure, without
 from guard_core.ledger import Ints, Ledger
-from guard_core.ratios import KINDS, Floats, content, estimates, start_ratios
+from guard_core.ratios import KINDS, STARTING, Floats, content
 
 # How a left-out call was predicted; `how` of a measurement holds an index into this.
 METHODS = (
@@ -67,13 +67,13 @@ def measure_session(
     `each` is called between the parts of the work, and may raise to break it off.
     """
     recorded = ledger.steps["prompt_tokens"]
-    amounts, start = content(ledger, weights), start_ratios(weights, ledger)
+    amounts = content(ledger, weights)
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     how = np.zeros(len(recorded), dtype=np.int64)
     for group in _groups(np.flatnonzero(recorded > 0)):
         each()
-        _predict(ledger, weights, amounts, start, group, predicted, how)
-    kind = _kinds(ledger, amounts * start)
+        _predict(ledger, weights, amounts, group, predicted, how)
+    kind = _kinds(ledger, amounts * STARTING.kinds)
     done = np.flatnonzero(how != NONE)
     return Measurement(
         predicted=predicted,
@@ -115,13 +115,11 @@ def _groups(steps: Ints) -> list[Ints]:
     return [steps[first::fits] for first in range(fits)]
 
 
-def _predict(
-    ledger: Ledger, weights: Ints | None, amounts: Ints, start: Floats, group: Ints, predicted: Ints, how: Ints
-) -> None:
+def _predict(ledger: Ledger, weights: Ints | None, amounts: Ints, group: Ints, predicted: Ints, how: Ints) -> None:
     """Predict the calls of one group from the rest, in place."""
     rest = without(ledger, group)
-    found, ratios = measure(rest, amounts, start)
-    costs = np.concatenate([[0.0], np.cumsum(estimates(amounts, ratios))])
+    found, ratios = measure(rest, amounts)
+    costs = np.concatenate([[0.0], np.cumsum(ratios.estimates(amounts, ledger.events["tool"]))])
     known = np.flatnonzero(rest.steps["prompt_tokens"] > 0)
     for step in group:
         tokens, way = _neighbours(rest, found, known, costs, int(step))

@@ -1,14 +1,16 @@
-"""Ratios: how many prompt tokens a session's provider counts per byte of each kind of content.
+"""Ratios: how many prompt tokens a session's provider counts per lexical token of each kind of content, and each tool.
 
 The requests of a session mix all kinds, so the ratios are found together: least squares over the measured intervals,
 where outliers (content that is not in the recording) count less and kinds that hardly occur keep their starting ratio
-at the session's own level.
+at the session's own level. Results of one tool are of one sort (code, tables, logs), so each tool then has a factor.
 
 Ratios decide tokens, and equal sessions must give equal tokens on every machine: the arithmetic here is whole numbers
 and plain elementwise floats in a fixed order, never a linear algebra library, whose last bits differ by processor.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +19,56 @@ from guard_core.costs import HAS_MEDIA, MODEL
 from guard_core.ledger import Ints, Ledger
 
 Floats = NDArray[np.float64]
+Factors = tuple[tuple[int, float], ...]  # of single tools, by tool key
 
 KINDS = ("user text", "model text", "reasoning", "tool calls", "tool results", "media", "opaque reasoning", "message")
-TEXT_KINDS = 5  # the first five are measured in bytes of text (or in the tokenizer's tokens)
+TEXT_KINDS = 5  # the first five are measured in lexical tokens (or in a tokenizer's)
 MODEL_TEXT = KINDS.index("model text")
+RESULTS = KINDS.index("tool results")
 MESSAGE = KINDS.index("message")
 
-# Where nothing is measured: tokens per byte of the text kinds (3.3 to 4 bytes a token for prose and code; providers do
-# not send old reasoning again, so it starts low), tokens per picture (Anthropic: width x height / 750, at most about
-# 1,600), per opaque byte, per message (OpenAI documents 3 to 4 for the framing).
-START = np.array([0.25, 0.25, 0.05, 0.3, 0.3, 1_200.0, 0.02, 4.0])
-# How much content the starting ratio is worth against what is measured (bytes, pictures, messages).
-BELIEF = np.array([500.0, 500.0, 500.0, 500.0, 500.0, 1.0, 1_000.0, 8.0])
-HIGHEST = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 20_000.0, 2.0, 40.0])
+# Where nothing is measured: tokens per lexical token of the text kinds, per picture (Anthropic: width x height / 750,
+# at most about 1,600), per opaque byte, per message. Source: medians of the fitted ratios of 68 public recordings of
+# Claude Code, Codex and pi, rounded; a message there comes with reminders and framing that no file holds.
+START = np.array([1.0, 1.25, 0.7, 1.3, 1.2, 1_200.0, 0.14, 20.0])
+# How much content the starting ratio is worth against what is measured (lexical tokens, pictures, bytes, messages).
+BELIEF = np.array([450.0, 450.0, 450.0, 450.0, 450.0, 3.0, 3_000.0, 24.0])
+HIGHEST = np.array([8.0, 8.0, 8.0, 8.0, 8.0, 20_000.0, 2.0, 100.0])
+LEVEL_BELIEF = 5_000.0  # tokens that must have been measured before the session's own level counts for half
 MOST_INTERVALS = 4_000  # ratios of longer sessions are fitted over so many intervals, evenly spaced
-_ROUNDS = 8
+TOOL_SHARE = 0.6  # an interval measures a tool where the tool's results are this much of it
+TOOL_BELIEF = 2_000.0  # tokens of a tool that must have been measured before its own factor counts for half
+TOOL_LOWEST, TOOL_HIGHEST = 0.5, 2.0
+_OUTLIER = 0.25  # relative error from which an interval counts less
+_FLOOR = 40.0  # tokens of error that any interval may have
+_ROUNDS = 6
 _DIGITS = 6  # ratios are whole millionths, so that estimates are exact sums
 _MICRO = 10**_DIGITS
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Tokens per unit of each of KINDS, and factors of single tools on the ratio of tool results."""
+
+    kinds: Floats
+    tools: Factors = ()
+
+    def estimates(self, amounts: Ints, tools: Ints) -> Floats:
+        """Tokens of each row of amounts, which holds the result of the tool given: an exact sum in millionths."""
+        total = _micro(amounts, self.kinds)
+        for key, factor in self.tools:
+            extra = round(float(self.kinds[RESULTS]) * (factor - 1.0) * _MICRO)
+            total += np.where(tools == key, amounts[:, RESULTS] * extra, 0)
+        return np.asarray(total / _MICRO)
+
+    def scaled(self, factor: float) -> Ratios:
+        """The same for texts measured in another unit."""
+        kinds = self.kinds.copy()
+        kinds[:TEXT_KINDS] *= factor
+        return Ratios(np.round(kinds, _DIGITS), self.tools)
+
+
+STARTING = Ratios(START)
 
 
 def content(ledger: Ledger, weights: Ints | None = None) -> Ints:
@@ -42,48 +77,61 @@ def content(ledger: Ledger, weights: Ints | None = None) -> Ints:
 
 
 def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Ints:
-    """The same for cost columns. With `weights` (tokenizer counts per event) text is measured in those."""
+    """The same for cost columns. Text is measured in lexical tokens, or in `weights`, a tokenizer's count per event."""
+    weights = events["lexical_tokens"] if weights is None else weights
     parts = (events["reasoning_bytes"], events["call_bytes"], events["result_bytes"])
     text = events["bytes"] - sum(parts)
     by_model = (events["flags"] & MODEL) > 0
     texts = np.stack([np.where(by_model, 0, text), np.where(by_model, text, 0), *parts])
-    if weights is not None:
-        texts = texts * weights // np.maximum(events["bytes"], 1)
+    texts = texts * weights // np.maximum(events["bytes"], 1)
     media = ((events["flags"] & HAS_MEDIA) > 0).astype(np.int64)
     return np.concatenate([texts, [media, events["opaque_bytes"], np.ones(len(text), dtype=np.int64)]]).T
 
 
-def estimates(amounts: Ints, ratios: Floats) -> Floats:
-    """Tokens of each row of amounts: an exact sum in millionths of a token."""
-    micro = np.rint(ratios * _MICRO).astype(np.int64)
-    return np.asarray((amounts * micro).sum(axis=1) / _MICRO)
+def _micro(amounts: Ints, ratios: Floats) -> Ints:
+    return np.asarray((amounts * np.rint(ratios * _MICRO).astype(np.int64)).sum(axis=1))
 
 
-def start_ratios(weights: Ints | None, ledger: Ledger) -> Floats:
-    """The ratios before anything is measured; in tokenizer tokens they are the same per byte."""
-    if weights is None:
-        return START.copy()
-    start = START.copy()
-    start[:TEXT_KINDS] *= ledger.events["bytes"].sum() / max(1, int(weights.sum()))
-    return start
+def _estimates(amounts: Ints, ratios: Floats) -> Floats:
+    return np.asarray(_micro(amounts, ratios) / _MICRO)
 
 
-def fit(amounts: Ints, tokens: Ints, start: Floats) -> Floats:
+def fit(amounts: Ints, tokens: Ints) -> Floats:
     """The ratios that explain `tokens` of every interval by the `amounts` of each kind in it."""
     if not len(tokens):
-        return start
+        return START.copy()
     if len(tokens) > MOST_INTERVALS:
         chosen = np.arange(MOST_INTERVALS) * len(tokens) // MOST_INTERVALS
         amounts, tokens = amounts[chosen], tokens[chosen]
     goal = tokens.astype(np.float64)
-    level = _level(estimates(amounts, start), goal)
-    prior = np.concatenate([start[:TEXT_KINDS] * level, start[TEXT_KINDS:]])
-    belief = BELIEF.copy()
-    belief[:TEXT_KINDS] *= START[:TEXT_KINDS] / np.maximum(start[:TEXT_KINDS], 1e-9)
+    prior = START.copy()
+    prior[:TEXT_KINDS] *= _level(_estimates(amounts, START), goal)
     ratios = prior
     for _ in range(_ROUNDS):
-        ratios = _bounded(amounts, goal, prior, belief, estimates(amounts, ratios))
+        ratios = _bounded(amounts, goal, prior, _estimates(amounts, ratios))
     return np.round(ratios, _DIGITS)
+
+
+def tool_factors(estimates: Floats, tokens: Ints, by_tool: dict[int, Floats]) -> Factors:
+    """Each tool's factor, from the intervals that are mostly its results: `by_tool` has its part of each estimate."""
+    factors = []
+    for key, part in by_tool.items():
+        chosen = part > TOOL_SHARE * estimates
+        if not chosen.any():
+            continue
+        guess = part[chosen]
+        real = np.maximum(tokens[chosen] - (estimates[chosen] - guess), 0.0)
+        trust = _trust(guess, real)
+        measured, expected = float(np.cumsum(trust * real)[-1]), float(np.cumsum(trust * guess)[-1])
+        factor = (measured + TOOL_BELIEF) / (expected + TOOL_BELIEF)
+        factors.append((key, round(min(max(factor, TOOL_LOWEST), TOOL_HIGHEST), _DIGITS)))
+    return tuple(factors)
+
+
+def _trust(guess: Floats, real: Floats) -> Floats:
+    """How much each interval counts: 1, or less for an outlier."""
+    error = np.abs(real - guess) / (np.maximum(guess, 1.0) + _FLOOR)
+    return np.asarray(np.minimum(1.0, _OUTLIER / np.maximum(error, 1e-9)))
 
 
 def _level(estimate: Floats, goal: Floats) -> float:
@@ -92,18 +140,17 @@ def _level(estimate: Floats, goal: Floats) -> float:
     order = np.argsort(ratio, kind="stable")
     half = np.cumsum(estimate[order])
     middle = order[int(np.searchsorted(half, half[-1] / 2))]
-    return float(np.clip(ratio[middle], 0.25, 6.0))
+    share = float(half[-1]) / (float(half[-1]) + LEVEL_BELIEF)
+    return 1.0 + (float(np.clip(ratio[middle], 0.25, 6.0)) - 1.0) * share
 
 
-def _bounded(amounts: Ints, goal: Floats, prior: Floats, belief: Floats, estimate: Floats) -> Floats:
+def _bounded(amounts: Ints, goal: Floats, prior: Floats, estimate: Floats) -> Floats:
     """One weighted least squares step; ratios below 0 or above HIGHEST are set to the bound and left out."""
-    scale = np.maximum(estimate, 1.0) + 40.0
-    error = np.abs(goal - estimate) / scale
-    trust = np.minimum(1.0, 0.25 / np.maximum(error, 1e-9)) / scale
-    wanted = belief * prior
+    trust = _trust(estimate, goal) / (np.maximum(estimate, 1.0) + _FLOOR)
+    wanted = BELIEF * prior
     matrix, right = _normal(amounts, trust, goal)
-    matrix += np.diag(belief**2 / (wanted + 40.0))
-    right += belief * wanted / (wanted + 40.0)
+    matrix += np.diag(BELIEF**2 / (wanted + _FLOOR))
+    right += BELIEF * wanted / (wanted + _FLOOR)
     ratios, free = np.zeros(len(prior)), np.ones(len(prior), dtype=bool)
     for _ in range(len(prior)):
         kept, bound = np.flatnonzero(free), np.flatnonzero(~free)

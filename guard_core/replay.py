@@ -115,7 +115,7 @@ def replay(
         window=window,
         columns=columns,
         compactions=tuple(compactions),
-        notes=_notes(columns),
+        notes=(*_notes(columns), *job.run.usage.notes(compacted=bool(compactions))),
         state=state,
     )
 
@@ -263,7 +263,8 @@ def observe_recorded(
     columns["prompt_tokens_source"] = np.where(recorded > 0, 1, counted[1])
     columns["overflow"] = (columns["modelled_prompt_tokens"] > window).astype(np.int64)
     settings = {**settings_of(policy), "mode": "shadow"}
-    return Trace(policy.name, settings, __version__, window, columns, notes=_notes(columns))
+    notes = (*_notes(columns), *run.usage.notes(compacted=False))
+    return Trace(policy.name, settings, __version__, window, columns, notes=notes)
 
 
 def _recorded_heuristics(ledger: Ledger, policy: Policy) -> dict[str, NDArray[Any]]:

@@ -6,19 +6,24 @@ request is the one that was really sent, and a modelled figure from the first di
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.anchors import Anchors
 from guard_core.attribution import Attribution, attribute
+from guard_core.baselines import model_changes, silent_truncations
 from guard_core.ledger import Ints, Ledger
-from guard_core.views import Inserted, Segment, Span, View
+from guard_core.views import Inserted, Segment, Span, Synthetic, View
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
+MOST_NOTES = 5  # silent truncations that are named one by one
 
 
 class Counted(NamedTuple):
@@ -48,6 +53,10 @@ class Usage(Protocol):
         """The counts of steps `start` to `stop`, where step k sends `head` and the events `kept_from` to `at[k]`."""
         ...
 
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        """What a reader of the counts must know; `compacted`: of a replay that made compactions of its own."""
+        ...
+
 
 @dataclass(frozen=True)
 class RatioUsage:
@@ -67,49 +76,124 @@ class RatioUsage:
         source = np.full(stop - start, MODELLED, dtype=np.int64)
         return CountedRun(tokens, np.arange(start, stop) >= self.reported_from, source)
 
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        return ()
+
 
 @dataclass(frozen=True)
 class AttributedUsage:
-    """The recorded provider: its own figure while the request is the one really sent, else overhead + attribution.
+    """The recorded provider: its own figure while the request is the one really sent, else a modelled one.
 
-    A policy sees a count exactly at the steps where the recorded provider reported one.
+    A modelled request that extends a recorded one costs that one's count plus what was added. One that a replayed
+    compaction has cut costs the overhead, what it keeps, its new messages, and what the agent adds after a compaction
+    without recording it. A policy sees a count exactly at the steps where the recorded provider reported one.
     """
 
     ledger: Ledger
     attribution: Attribution
 
+    @cached_property
+    def anchors(self) -> Anchors:
+        """What requests are anchored at."""
+        return Anchors.of(self.ledger, self.attribution)
+
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         recorded = int(self.ledger.steps["prompt_tokens"][step])
         if recorded > 0 and self._same(step, view, epoch):
             return Counted(recorded, True, PROVIDER)
-        return Counted(self.attribution.price(view, epoch), recorded > 0, self._source)
+        return Counted(max(0, self._price(step, view, epoch)[0]), recorded > 0, self._source)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints) -> CountedRun:
         """As `one`, step by step. Inserted messages in `head` are those of the epoch of step `start`."""
-        at = self.ledger.steps["at"][start:stop]
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
-        prefix, epoch = self.attribution.prices.prefix, self._epoch(start, head)
-        kept = self.attribution.price((*head, Span(kept_from, kept_from)), epoch)  # the prologue goes with event 0
-        modelled = kept + np.maximum(prefix[at] - prefix[kept_from], 0)
-        sent = self._sent(start, stop, head, kept_from, epoch) & (recorded > 0)
+        epoch = self._epoch(start, head)
+        modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
+        for first, last in self._alike(start, stop, kept_from):
+            view = (*head, Span(kept_from, int(self.ledger.steps["at"][first])))
+            place = slice(first - start, last - start)
+            modelled[place] = self._price_run(first, last, view, epoch)
+            sent[place] = self._same(first, view, epoch)
+        sent &= recorded > 0
         source = np.where(sent, PROVIDER, self._source).astype(np.int64)
-        return CountedRun(np.where(sent, recorded, modelled), recorded > 0, source)
+        return CountedRun(np.where(sent, recorded, np.maximum(modelled, 0)), recorded > 0, source)
+
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""
+        known, cuts = self.anchors.unrecorded, silent_truncations(self.ledger)
+        found = []
+        if compacted and known.tokens:
+            found.append(
+                f"the first prompt after each replayed compaction holds {known.tokens:,} tokens that are not in this "
+                f"file (files attached again, reminders): {known.source}"
+            )
+        found += [
+            f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "
+            f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
+            for cut in cuts[:MOST_NOTES]
+        ]
+        changed = model_changes(self.ledger)
+        if changed:
+            found.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
+        return tuple(found)
+
+    def _price(self, step: int, view: View, epoch: int) -> tuple[int, bool]:
+        """Tokens of a request that is not the one sent at this step, and whether it extends a recorded one."""
+        plain, prices, anchors = normal(view), self.attribution.prices, self.anchors
+        overhead = self.attribution.overhead
+        for place in dict.fromkeys((-1, int(self.ledger.steps["epoch"][step]))):
+            stop = self._extends(place, plain, epoch)
+            if stop is not None:
+                at, base = self._left_by(place)
+                begin = overhead + (prices.view(base, place) if base else prices.prologue)
+                return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
+        return overhead + self._cut(plain) + sum(self._segment(segment, epoch) for segment in view), False
+
+    def _price_run(self, first: int, last: int, view: View, epoch: int) -> Ints:
+        """The same for steps whose requests only reach further than `view`, that of the first."""
+        tokens, extends = self._price(first, view, epoch)
+        at, (*_, tail) = self.ledger.steps["at"][first:last], view
+        if extends:
+            return np.asarray(tokens + self.anchors.whole[at] - self.anchors.whole[at[0]])
+        start = tail.start if isinstance(tail, Span) else int(at[0])
+        return np.asarray(tokens + self._span(start, at) - self._span(start, at[:1]))
+
+    def _left_by(self, place: int) -> tuple[int, View]:
+        """Where a recorded compaction stands and what it left; the empty log for -1."""
+        return (self.ledger.bases[place].at, self.ledger.bases[place].view) if place >= 0 else (0, ())
+
+    def _extends(self, place: int, plain: View, epoch: int) -> int | None:
+        """Where a request ends that only extends what was sent after the recorded compaction `place`; else None."""
+        at, base = self._left_by(place)
+        stop = max(at, plain[-1].stop) if plain and isinstance(plain[-1], Span) else at
+        return stop if same_request(plain, epoch, (*base, Span(at, stop)), place) else None
+
+    def _cut(self, plain: View) -> int:
+        """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
+        begins = any(isinstance(segment, Span) and segment.start == 0 for segment in plain)
+        return (self.attribution.prologue if begins else 0) + (self.anchors.unrecorded.tokens if replaced(plain) else 0)
+
+    def _segment(self, segment: Segment, epoch: int) -> int:
+        if isinstance(segment, Span):
+            return int(self._span(segment.start, np.array([segment.stop]))[0])
+        return self.attribution.prices.segment(segment, epoch)
+
+    def _span(self, start: int, stop: Ints) -> Ints:
+        kept = self.anchors.kept
+        return np.asarray(np.where(stop > start, np.maximum(kept[stop] - kept[start], 0), 0))
 
     def _epoch(self, start: int, head: View) -> int:
         return int(self.ledger.steps["epoch"][start]) if any(isinstance(item, Inserted) for item in head) else -1
 
-    def _sent(self, start: int, stop: int, head: View, kept_from: int, epoch: int) -> NDArray[np.bool_]:
-        """At which steps the request is the one really sent.
+    def _alike(self, start: int, stop: int, kept_from: int) -> Iterator[tuple[int, int]]:
+        """Runs of steps whose requests differ only in how far they reach.
 
-        Within an epoch two requests whose last spans are both open differ at every step or at none, so one step
+        Within an epoch two requests whose last spans are both open are the same at every step or at none, so one step
         answers for all later ones.
         """
         at, epochs = self.ledger.steps["at"][start:stop], self.ledger.steps["epoch"][start:stop]
         seen = np.minimum(at, np.maximum(self._bases[epochs + 1], kept_from) + 1)
         changed = np.flatnonzero((epochs[1:] != epochs[:-1]) | (seen[1:] != seen[:-1])) + 1
-        rows = np.concatenate([np.zeros(min(stop - start, 1), dtype=np.int64), changed])
-        same = [self._same(start + int(row), (*head, Span(kept_from, int(at[row]))), epoch) for row in rows]
-        return np.repeat(np.array(same, dtype=np.bool_), np.diff(np.append(rows, stop - start)))
+        return pairwise([start, *(start + int(row) for row in changed), stop] if stop > start else [])
 
     @cached_property
     def _bases(self) -> Ints:
@@ -122,6 +206,11 @@ class AttributedUsage:
     @property
     def _source(self) -> int:
         return MODELLED if self.attribution.measured else ASSUMED
+
+
+def replaced(view: View) -> bool:
+    """Does a message that a replayed compaction wrote stand in the place of events."""
+    return any(isinstance(segment, Synthetic) for segment in view)
 
 
 def same_request(view: View, epoch: int, other: View, other_epoch: int) -> bool:

@@ -17,11 +17,14 @@ _LETTERS = string.ascii_letters.encode()
 _DIGITS = string.digits.encode()
 _BREAKS = b"\n\r"
 _BEYOND = bytes(range(128, 256))
+_RULES = tuple(rule.encode() for rule in "─━═")  # drawn in long runs, of which a tokenizer makes one token
 
 
 def lexical_tokens(text: str) -> int:
     """About the tokens of a text."""
     data = text.encode("utf-8", "surrogatepass")
+    for rule in () if text.isascii() else _RULES:
+        data = data.replace(rule, b"")
     score = 0
     for members, weight in ((_LETTERS, LETTER), (b" \t", BLANK), (_DIGITS, DIGIT), (_BREAKS, BREAK)):
         rest = data.translate(None, members)

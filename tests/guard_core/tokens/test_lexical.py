@@ -22,6 +22,10 @@ def test_text_outside_ascii_and_broken_surrogates_are_counted_by_their_bytes():
     assert lexical_tokens("\ud800" * 80) == 60
 
 
+def test_a_drawn_rule_costs_next_to_nothing():
+    assert lexical_tokens("total\n" + "─" * 300) == lexical_tokens("total\n")
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_it_is_nearer_to_a_tokenizer_than_bytes_are(name):
     texts = ["".join(part_text(part) for part in event.parts) for event in SAMPLES[name].build().events]
