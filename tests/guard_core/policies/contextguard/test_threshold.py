@@ -158,7 +158,7 @@ def test_it_says_so_where_nothing_can_fit():
 
 def test_mend_pairs_keeps_a_call_with_its_result():
     events = [user("x" * 30_000), tool_call("run", "c1"), tool_call("run", "c2"), tool_result("a", "run", "c1")]
-    log = session(*events, tool_result("b", "run", "c2"), model("done"), window=8_000)
+    log = session(*events, tool_result("b", "run", "c2"), model("done"), window=6_000)
     exact, mended = (run(get_policy("contextguard", mend_pairs=on), log) for on in (False, True))
     assert exact.columns["watermark"].tolist() == [1, 2, 5]  # between the calls and their results
     assert mended.columns["watermark"].tolist() == [1, 1, 5]
