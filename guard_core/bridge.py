@@ -148,7 +148,7 @@ def _weights(amounts: Ints, attribution: Attribution) -> Floats:
     columns = []
     for kinds in CLASSES.values():
         places = [KINDS.index(kind) for kind in kinds]
-        columns.append(estimates(amounts[:, places], attribution.prices.ratios[places]))
+        columns.append(estimates(amounts[:, places], attribution.prices.ratios.kinds[places]))
     return np.stack(columns, axis=1)
 
 

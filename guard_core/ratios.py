@@ -92,7 +92,8 @@ def _micro(amounts: Ints, ratios: Floats) -> Ints:
     return np.asarray((amounts * np.rint(ratios * _MICRO).astype(np.int64)).sum(axis=1))
 
 
-def _estimates(amounts: Ints, ratios: Floats) -> Floats:
+def estimates(amounts: Ints, ratios: Floats) -> Floats:
+    """Tokens of each row of amounts at one ratio per column: an exact sum in millionths of a token."""
     return np.asarray(_micro(amounts, ratios) / _MICRO)
 
 
@@ -105,22 +106,22 @@ def fit(amounts: Ints, tokens: Ints) -> Floats:
         amounts, tokens = amounts[chosen], tokens[chosen]
     goal = tokens.astype(np.float64)
     prior = START.copy()
-    prior[:TEXT_KINDS] *= _level(_estimates(amounts, START), goal)
+    prior[:TEXT_KINDS] *= _level(estimates(amounts, START), goal)
     ratios = prior
     for _ in range(_ROUNDS):
-        ratios = _bounded(amounts, goal, prior, _estimates(amounts, ratios))
+        ratios = _bounded(amounts, goal, prior, estimates(amounts, ratios))
     return np.round(ratios, _DIGITS)
 
 
-def tool_factors(estimates: Floats, tokens: Ints, by_tool: dict[int, Floats]) -> Factors:
-    """Each tool's factor, from the intervals that are mostly its results: `by_tool` has its part of each estimate."""
+def tool_factors(whole: Floats, tokens: Ints, by_tool: dict[int, Floats]) -> Factors:
+    """Each tool's factor, from the intervals that are mostly its results (`by_tool`: its part of each)."""
     factors = []
     for key, part in by_tool.items():
-        chosen = part > TOOL_SHARE * estimates
+        chosen = part > TOOL_SHARE * whole
         if not chosen.any():
             continue
         guess = part[chosen]
-        real = np.maximum(tokens[chosen] - (estimates[chosen] - guess), 0.0)
+        real = np.maximum(tokens[chosen] - (whole[chosen] - guess), 0.0)
         trust = _trust(guess, real)
         measured, expected = float(np.cumsum(trust * real)[-1]), float(np.cumsum(trust * guess)[-1])
         factor = (measured + TOOL_BELIEF) / (expected + TOOL_BELIEF)

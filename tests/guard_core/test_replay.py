@@ -26,28 +26,28 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "74bfd56aee8ba529e16171369f5f33f011665755f89ce9bef7fcaa1d9645be88",
+    ): "813ccecea6583b854517a7b83057e1e1cf9270b183de94128326ccc0a2f7f8ce",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "6bc73b40c90af790d6bacb2272261c53854649295774b4dd0a97e024119c6f1b",
+    ): "d730364b96eb8386edeb4b647f71cb2ea20d0f0d1d93bd0d6d1ceffbcbe174b6",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "tail",
-    ): "6306d4f18465c3389687c78ab860b8f1a2470bc1d1c9d870fc008cdc32ca3720",
+    ): "f095b7300c53599e12bce457bf8819b89c00be64ecda094f1f3796f049143301",
     (
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "fb8f591d64fcf9bdff402c9c6be70cc444d7b24588c36d40f734ac01e043e413",
+    ): "e8a1ead35d1acfac10ff39c345178910062ebe3ee91497bfff7b86cd696ecc97",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "ed642b758911a4bb94f8b903168e445c03b25d931ee3a18f2623c927205dd663",
-    ("Brutal_8k_SequentialToolChain", "none", None): "3bcd853f2593e9dbc26d19718c5697b6a114077c55b64d03ef80e97ee6a2bd61",
+    ): "92df1e5189a645da78097bba690edc397d7a1804aa802f96faf3ac93706944eb",
+    ("Brutal_8k_SequentialToolChain", "none", None): "7454857fee5ffc12b36b78b12ec642a0150ce6b45d184197b637349f1bbb1c26",
 }
 
 
