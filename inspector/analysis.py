@@ -40,7 +40,6 @@ from inspector.presenters.whatif import DEFAULT_POLICY, Choice
 from inspector.replaying.messages import Task
 from inspector.replaying.processes import REPLAYS, LongReplay
 from inspector.services.estimating import load_result
-from inspector.services.windows import window_in_use
 
 KEPT_BYTES = 100_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 60  # of an analysis beside its traces: the series of the chart
@@ -191,4 +190,4 @@ def window_of(row: Session, choice: Choice) -> Sourced:
     """The context window in use and where it comes from: the URL, a person's, the recording."""
     if choice.window:
         return Sourced(int(choice.window), Source.USER, "set in this address")
-    return window_in_use(row)
+    return convert.window_in_use(row)

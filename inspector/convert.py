@@ -139,6 +139,15 @@ def window_columns(window: Sourced) -> dict[str, Any]:
     return {"window": window.value, "window_source": window.source.value, "window_note": window.note[:200]}
 
 
+def window_in_use(row: Session) -> Sourced:
+    """The context window of a session and where it comes from: a person's figure before the recording's."""
+    if row.window_override:
+        return Sourced(row.window_override, Source.USER, "set for this session")
+    if row.model_window:
+        return Sourced(row.model_window, Source.USER, f"set for {row.model}")
+    return Sourced(row.window, Source(row.window_source), row.window_note)
+
+
 def _data_of(
     value: CoreSession, ledger: Ledger, attribution: Attribution | None, texts: StoredTexts
 ) -> dict[str, bytes | None]:

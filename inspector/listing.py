@@ -25,8 +25,14 @@ HAS = {
     "fallback": ("Fallback summary", Q(fallbacks__gt=0)),
     "no-usage": ("No usage", Q(reported_calls=0)),
 }
+SEVERITY = {  # name in the address: (chip, value)
+    "error": ("Errors", Session.Severity.ERROR),
+    "warning": ("Warnings", Session.Severity.WARNING),
+    "fine": ("Fine", Session.Severity.FINE),
+}
 SORTS = {  # name in the address: (column title, fields); a leading minus in the address turns the order round
     "title": ("Session", ("title",)),
+    "verdict": ("Verdict", ("severity",)),
     "agent": ("Agent", ("agent", "format")),
     "model": ("Model", ("model",)),
     "date": ("Started", ("started",)),
@@ -37,9 +43,9 @@ SORTS = {  # name in the address: (column title, fields); a leading minus in the
     "compactions": ("Compactions", ("compactions",)),
     "added": ("Added", ("created",)),
 }
-DEFAULT_SORT = "-added"
+DEFAULT_SORT = "verdict"  # the worst first
 NUMBERS = ("min_size", "max_size", "min_peak", "max_peak")
-MORE = ("agent", "format", "model", "tag", "since", "until", *NUMBERS)  # folded away unless used
+MORE = ("kind", "agent", "format", "model", "tag", "since", "until", *NUMBERS)  # folded away unless used
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Listing:
     format: str = ""
     model: str = ""
     tag: str = ""
+    kind: str = ""
+    severity: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
     since: date | None = None
     until: date | None = None
@@ -64,13 +72,14 @@ class Listing:
     @classmethod
     def parse(cls, given: QueryDict) -> Listing:
         """Read an address. What makes no sense is left out, as if it had not been there."""
-        texts = {name: _text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag")}
+        texts = {name: _text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag", "kind")}
         numbers = {name: _number(given.get(name, "")) for name in NUMBERS}
         page = _number(given.get("page", ""))
         sort = given.get("sort", "")
         return cls(
             **texts,
             **numbers,
+            severity=tuple(name for name in SEVERITY if name in given.getlist("severity")),
             has=tuple(name for name in HAS if name in given.getlist("has")),
             since=_day(given.get("since", "")),
             until=_day(given.get("until", "")),
@@ -103,6 +112,10 @@ class Listing:
         found = self._narrowed(with_fill(Session.objects.filter(deleted=None)))
         for name in self.has:
             found = found.filter(HAS[name][1])
+        if self.severity:
+            found = found.filter(severity__in=[SEVERITY[name][1] for name in self.severity])
+        if self.kind:
+            found = found.filter(kinds__contains=f" {self.kind} ")
         return self._ordered(found.select_related("recording").prefetch_related("tags"))
 
     def _narrowed(self, found: QuerySet[Session]) -> QuerySet[Session]:
@@ -130,9 +143,9 @@ class Listing:
 
 
 def with_fill(found: QuerySet[Session]) -> QuerySet[Session]:
-    """With `fill`, the largest recorded prompt in per cent of the window in use, and `started`."""
+    """With `fill`, the largest request in per cent of the window in use, and `started`."""
     window = Cast(Coalesce("window_override", "model_window", "window"), FloatField())
-    share = ExpressionWrapper(F("prompt_tokens_max") * 100.0 / window, output_field=FloatField())
+    share = ExpressionWrapper(F("peak_tokens") * 100.0 / window, output_field=FloatField())
     fill = Case(When(Q(window__gt=0), then=share), default=0.0, output_field=FloatField())
     return found.annotate(fill=fill, started=Coalesce("started_at", "created"))
 
@@ -145,6 +158,7 @@ def totals(found: QuerySet[Session]) -> dict[str, int]:
         calls=Sum("calls"),
         tokens=Sum("prompt_tokens_sum"),
         compactions=Sum("compactions"),
+        errors=Count("pk", filter=Q(severity=SEVERITY["error"][1])),
         overflowing=Count("pk", filter=Q(overflows__gt=0)),
     )
     return {name: value or 0 for name, value in sums.items()}

@@ -56,7 +56,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="session",
             name="severity",
-            field=models.SmallIntegerField(default=3),
+            field=models.SmallIntegerField(
+                choices=[(0, "Error"), (1, "Warning"), (2, "Fine"), (3, "Unjudged")], default=3
+            ),
         ),
         migrations.AddField(
             model_name="session",

@@ -7,11 +7,23 @@ import uuid
 from django.db import models
 from django.urls import reverse
 
+import guard_core
 from inspector.models.recordings import Recording
+
+REVISION = 2  # of what the list stores of findings; raise it when that changes while the engine does not
+ENGINE = f"{guard_core.__version__}/{REVISION}"
 
 
 class Session(models.Model):
     """One agent conversation, with what the list shows of it. Token counts are the provider's unless said otherwise."""
+
+    class Severity(models.IntegerChoices):
+        """Of the verdict; the list begins with the smallest."""
+
+        ERROR = 0
+        WARNING = 1
+        FINE = 2
+        UNJUDGED = 3  # no model call, or not assessed yet
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     recording = models.ForeignKey(Recording, models.CASCADE, related_name="sessions")
@@ -48,7 +60,7 @@ class Session(models.Model):
     fallbacks = models.IntegerField(default=0)  # mechanical summaries
     verdict = models.CharField(max_length=400, blank=True, default="")
     verdict_kind = models.CharField(max_length=40, blank=True, default="")
-    severity = models.SmallIntegerField(default=3)  # assessing.SEVERITIES: 0 is the worst
+    severity = models.SmallIntegerField(choices=Severity.choices, default=Severity.UNJUDGED)
     kinds = models.CharField(max_length=1_000, blank=True, default="")  # of its findings, a space around each
     # The verdict and the counts of findings are those under this window, by this engine.
     assessed_window = models.BigIntegerField(null=True)
@@ -77,6 +89,11 @@ class Session(models.Model):
     def effective_window(self) -> int:
         """The context window in tokens: a person's figure, for this session or its model, before the recording's."""
         return self.window_override or self.model_window or self.window
+
+    @property
+    def is_assessed(self) -> bool:
+        """Do the verdict and the counts of findings belong to the window and the engine in use."""
+        return self.assessed_by == ENGINE and self.assessed_window == self.effective_window
 
 
 class SessionData(models.Model):

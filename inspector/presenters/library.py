@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Page
 
 from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS
-from inspector.listing import HAS, SORTS, Listing, choices
+from inspector.listing import HAS, SEVERITY, SORTS, Listing, choices
 from inspector.models import Session, Tag
 from inspector.presenters.numbers import DASH, counted, short, size, tokens
 
-NUMERIC = ("size", "calls", "turns", "compactions")
+NUMERIC = ("calls", "compactions")
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
 NEAR, OVER = round(100 * NEAR_MISS_SHARE), 100  # per cent of the window
 
@@ -45,17 +44,48 @@ PLACES = {
 }
 
 
-@dataclass(frozen=True)
-class Badge:
-    text: str
-    kind: str
-    title: str
+# Columns of the list, each with what else it sorts by: what is shown small in the same column.
+COLUMNS = {
+    "title": ("agent", "size"),
+    "verdict": (),
+    "model": (),
+    "date": ("added",),
+    "calls": ("turns",),
+    "peak": (),
+    "compactions": (),
+}
+# Kinds of findings as people call them, in the order of the menu.
+KINDS = {
+    "window_contradicted": "window contradicted",
+    "window_doubted": "window doubtful",
+    "overflow": "overflow",
+    "late": "compacted too late",
+    "near_miss": "near miss",
+    "request_lost": "request lost",
+    "loop": "loop",
+    "thrash": "compacts often",
+    "grown": "larger after a compaction",
+    "summary_not_kept": "summary not kept",
+    "needless": "needless compaction",
+    "needed": "needed compaction",
+    "empty_summary": "empty summary",
+    "fallback_summary": "fallback summary",
+    "sealed_summary": "sealed summary",
+    "silent_truncation": "silent truncation",
+    "no_usage": "no usage",
+}
+MARKS = {  # sign, name for screen readers
+    Session.Severity.ERROR: ("✕", "Error"),
+    Session.Severity.WARNING: ("!", "Warning"),
+    Session.Severity.FINE: ("✓", "Fine"),
+    Session.Severity.UNJUDGED: ("–", ""),
+}
+CHECKING = "Being checked with the window and the version in use …"
+NO_CALLS = "No model call in this session."
 
 
 def row(session: Session) -> dict[str, Any]:
     """One line of the list."""
-    fill = session.fill
-    level = "over" if fill > OVER else "near" if fill >= NEAR else "fine"
     return {
         "id": str(session.pk),
         "title": session.title,
@@ -67,18 +97,11 @@ def row(session: Session) -> dict[str, Any]:
         "added": session.created,
         "size": size(session.recording.size),
         "calls": tokens(session.calls),
-        "turns": tokens(session.turns),
+        "turns": counted(session.turns, "turn"),
         "compactions": session.compactions,
         "tags": [tag.name for tag in session.tags.all()],
-        "badges": badges(session),
-        "fill": {
-            "known": session.prompt_tokens_max > 0,
-            "percent": "<1" if 0 < fill < 0.5 else f"{fill:,.0f}",
-            "width": f"{min(fill, 100):.1f}",
-            "level": level,
-            "tokens": short(session.prompt_tokens_max),
-            "exact": f"{session.prompt_tokens_max:,} of {session.effective_window:,} tokens",
-        },
+        "verdict": _verdict(session),
+        "fill": _fill(session),
     }
 
 
@@ -86,46 +109,59 @@ def _same(format_: str) -> tuple[str, ...]:
     return format_.lower(), LABELS.get(format_, "").lower()
 
 
-def badges(session: Session) -> list[Badge]:
-    """What went wrong, in words."""
-    found = [
-        (session.overflows, "overflow", "overflow", "requests larger than the window"),
-        (session.near_misses, "near miss", "warn", "requests that filled at least 90 % of the window"),
-        (
-            session.loops,
-            "loop",
-            "overflow",
-            "runs of compactions without progress, or whose effect was gone at the next call",
-        ),
-        (session.fallbacks, "fallback summary", "warn", "mechanical summaries in place of the model's"),
-    ]
-    shown = [Badge(text, kind, f"{count:,} {title}") for count, text, kind, title in found if count]
-    if session.calls and not session.reported_calls:
-        shown.append(Badge("no usage", "outline", "The recording holds no prompt tokens counted by the provider."))
-    return shown
+def _verdict(session: Session) -> dict[str, str]:
+    """The verdict with its mark; what is outdated is not shown as one."""
+    if not session.is_assessed:
+        return {"words": CHECKING, "level": "unjudged", "sign": "…", "name": ""}
+    severity = Session.Severity(session.severity)
+    sign, name = MARKS[severity]
+    words = session.verdict or (NO_CALLS if not session.calls else "")
+    return {"words": words, "level": severity.name.lower(), "sign": sign, "name": name}
+
+
+def _fill(session: Session) -> dict[str, Any]:
+    """The largest request: how much of the window it fills, and whether it was counted or modelled."""
+    fill = session.fill
+    source = "" if session.peak_source == "recorded" else "modelled" if session.reported_calls else "estimated"
+    return {
+        "known": session.peak_tokens > 0,
+        "percent": "<1" if 0 < fill < 0.5 else f"{fill:,.0f}",
+        "width": f"{min(fill, 100):.1f}",
+        "level": "over" if fill > OVER else "near" if fill >= NEAR else "fine",
+        "tokens": short(session.peak_tokens),
+        "exact": f"{session.peak_tokens:,} of {session.effective_window:,} tokens, {source or 'recorded'}",
+        "source": source,
+    }
 
 
 def heads(listing: Listing) -> list[dict[str, Any]]:
     """The column heads; each sorts, a second time the other way round."""
-    made = []
-    for name, (title, _) in SORTS.items():
-        if name == "agent":  # it stands under the title, and sorts from there
-            continue
-        down, up = f"-{name}", name
-        first, second = (down, up) if name in FIRST_DOWN else (up, down)
-        order = {up: "ascending", down: "descending"}.get(listing.sort, "")
-        target = second if listing.sort == first else first
-        made.append(
-            {"name": name, "title": title, "url": listing.address(sort=target), "order": order, "num": name in NUMERIC}
-        )
-    return made
+    return [
+        {**_head(listing, name), "num": name in NUMERIC, "more": [_head(listing, each) for each in more]}
+        for name, more in COLUMNS.items()
+    ]
+
+
+def _head(listing: Listing, name: str) -> dict[str, Any]:
+    down, up = f"-{name}", name
+    first, second = (down, up) if name in FIRST_DOWN else (up, down)
+    return {
+        "name": name,
+        "title": SORTS[name][0],
+        "url": listing.address(sort=second if listing.sort == first else first),
+        "order": {up: "ascending", down: "descending"}.get(listing.sort, ""),
+    }
 
 
 def filters(listing: Listing) -> dict[str, Any]:
     """The filter form: what may be chosen, and what is."""
     return {
+        "severity": [
+            {"name": name, "label": label, "on": name in listing.severity} for name, (label, _) in SEVERITY.items()
+        ],
         "has": [{"name": name, "label": label, "on": name in listing.has} for name, (label, _) in HAS.items()],
         "menus": [
+            {"name": "kind", "label": "Finding", "any": "any", "options": _kinds(listing.kind)},
             {"name": "agent", "label": "Agent", "any": "any", "options": _options(choices("agent"), listing.agent)},
             {"name": "format", "label": "Format", "any": "any", "options": _formats(listing.format)},
             {"name": "model", "label": "Model", "any": "any", "options": _options(choices("model"), listing.model)},
@@ -146,6 +182,8 @@ def totals_line(sums: dict[str, int]) -> list[str]:
     if sums["tokens"]:
         parts.append(f"{short(sums['tokens'])} prompt tokens recorded")
     parts.append(counted(sums["compactions"], "compaction"))
+    if sums["errors"]:
+        parts.append(f"{sums['errors']:,} with errors")
     if sums["overflowing"]:
         parts.append(f"{sums['overflowing']:,} with overflow")
     return parts
@@ -177,6 +215,10 @@ def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
     if chosen and chosen not in values:
         values.insert(0, chosen)
     return [{"value": value, "label": value, "on": value == chosen} for value in values]
+
+
+def _kinds(chosen: str) -> list[dict[str, Any]]:
+    return [{**option, "label": KINDS.get(option["value"], option["value"])} for option in _options(KINDS, chosen)]
 
 
 def _formats(chosen: str) -> list[dict[str, Any]]:

@@ -10,68 +10,74 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-import guard_core
-from guard_core.attribution import Attribution, attribute
+from guard_core.attribution import attribute
 from guard_core.errors import GuardError
-from guard_core.findings import LOOP_LENGTH, NEAR_MISS_SHARE, Facts, recorded_findings
-from guard_core.ledger import Ledger
-from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Source, Sourced
+from guard_core.findings import LOOP_LENGTH, Facts, conclusions
+from guard_core.findings.verdict import peak_of
 from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.models import Session
+from inspector.models.sessions import ENGINE
 from inspector.models.windows import LOOKED_UP, stated_window
 from inspector.services.heartbeats import alive
 
 log = logging.getLogger(__name__)
 
-REVISION = 1  # of what is stored here; raise it when that changes while the engine does not
-ENGINE = f"{guard_core.__version__}/{REVISION}"
+SEVERITY = {"error": Session.Severity.ERROR, "warning": Session.Severity.WARNING, "info": Session.Severity.FINE}
+VERDICT_CHARS = 400  # of its column; 25 words are shorter
+NOTHING = {  # of a session without model calls
+    **dict.fromkeys(("verdict", "verdict_kind", "kinds", "peak_source"), ""),
+    **dict.fromkeys(("peak_tokens", "overflows", "near_misses", "loops", "fallbacks"), 0),
+    "severity": Session.Severity.UNJUDGED,
+}
 SLICE_SECONDS = 1.0  # then other jobs go first
 PRIORITY = -40  # below every import, above the text index
 DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
 NOBODY = str(UUID(int=0))  # where no import asked
 
 
-def assessment(session: CoreSession, ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, Any]:
-    """The columns of a session's row that depend on the window in use, in tokens."""
-    recorded = ledger.steps["prompt_tokens"]
-    near = np.logical_and(recorded >= NEAR_MISS_SHARE * window, recorded <= window)
-    return {
-        "overflows": int((recorded > window).sum()),
-        "near_misses": int(near.sum()),
-        "assessed_window": window,
-        "assessed_by": ENGINE,
-        **_patterns(session, ledger, attribution, window),
-    }
-
-
-def _patterns(session: CoreSession, ledger: Ledger, attribution: Attribution | None, window: int) -> dict[str, int]:
-    """Loops and mechanical summaries, as the findings of the overview have them."""
-    judged = judge_session(session, Sourced(window, Source.USER))
-    facts = Facts(session, ledger, attribution or attribute(ledger), judged)
+def assessment(facts: Facts) -> dict[str, Any]:
+    """The columns of a session's row that say what was found in it under the window in use."""
+    stamp = {"compactions": facts.counts.total, "assessed_window": facts.window.value, "assessed_by": ENGINE}
+    if not facts.ledger.step_count:
+        return {**stamp, **NOTHING}
+    findings, verdict = conclusions(facts)
     counts: Counter[str] = Counter()
-    for finding in recorded_findings(facts):
+    for finding in findings:
         counts[finding.kind] += 1 if finding.kind == "loop" else finding.count
-    loops = counts["loop"] or int(counts["summary_not_kept"] >= LOOP_LENGTH)
-    return {"loops": loops, "fallbacks": counts["fallback_summary"]}
+    simulated = facts.ledger.usage_ratio is not None
+    peak = peak_of(facts.replay(facts.simulation) if simulated else facts.recording)
+    return {
+        **stamp,
+        "verdict": verdict.sentence[:VERDICT_CHARS],
+        "verdict_kind": verdict.kind,
+        "severity": SEVERITY[verdict.severity],
+        "kinds": " ".join(["", *sorted(counts), ""]),
+        "peak_tokens": peak.tokens,
+        "peak_source": peak.source,
+        "overflows": counts["overflow"],
+        "near_misses": counts["near_miss"],
+        "loops": counts["loop"] or int(counts["summary_not_kept"] >= LOOP_LENGTH),
+        "fallbacks": counts["fallback_summary"],
+    }
 
 
 def assess(row: Session) -> None:
     """Assess a stored session again, with the window that the engine of today finds and people state by now."""
+    head, ledger = convert.load_head(row), convert.load_ledger(row)
     columns: dict[str, Any] = {}
     if row.window_source in LOOKED_UP:
-        window = judge_session(convert.load_head(row)).sourced
+        window = judge_session(head).sourced
         stated = stated_window(row.model, row.format, window.source.value)
         columns = {**convert.window_columns(window), "model_window": stated}
-        row.window, row.model_window = window.value, stated
-    ledger, attribution = convert.load_ledger(row), convert.load_attribution(row)
-    columns |= assessment(convert.load_head(row), ledger, attribution, row.effective_window)
-    Session.objects.filter(pk=row.pk).update(**columns)
+        for name, value in columns.items():
+            setattr(row, name, value)
+    judged = judge_session(head, convert.window_in_use(row))
+    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged)
+    Session.objects.filter(pk=row.pk).update(**columns, **assessment(facts))
     row.refresh_from_db()
 
 

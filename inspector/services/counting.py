@@ -17,14 +17,15 @@ from django.db import transaction
 from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
 from guard_core.events import Event
+from guard_core.findings import Facts
 from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.source import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Sourced
-from guard_core.window_evidence import judge_session
+from guard_core.sessions import Source, Sourced
+from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector import convert
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
@@ -182,11 +183,19 @@ class _Intake:
         texts: Any = writer.texts()
         session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
         ledger = Ledger.counted(session, self._tally.counter)
-        attribution = attribute(ledger) if ledger.event_count else None
-        window = judge_session(session).sourced
-        in_use = stated_window(main_model(session), session.format, window.source.value) or window.value
-        counts = session_counts(session, ledger, in_use, attribution, self._tally.tools.counts)
-        self.counted.append(Counted(session, ledger, attribution, window, counts))
+        attribution = attribute(ledger)
+        judged = judge_session(session)
+        facts = Facts(session, ledger, attribution, _in_use(session, judged))
+        counts = session_counts(facts, self._tally.tools.counts)
+        stored = attribution if ledger.event_count else None
+        self.counted.append(Counted(session, ledger, stored, judged.sourced, counts))
+
+
+def _in_use(session: CoreSession, judged: WindowJudgement) -> WindowJudgement:
+    """The window that a person stated for the session's model, where it takes the place of the one that was judged."""
+    model = main_model(session)[:200]
+    stated = stated_window(model, session.format, judged.source.value)
+    return judge_session(session, Sourced(stated, Source.USER, f"set for {model}")) if stated else judged
 
 
 def _take_back(row: Session, count: int, watch: Watcher) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from guard_core.attribution import Attribution
 from guard_core.costs import STARTS_TURN
 from guard_core.events import Event, ToolCallPart, ToolResultPart
-from guard_core.ledger import Ledger
-from guard_core.sessions import Session
+from guard_core.findings import Facts
 from inspector.services.assessing import assessment
 
 
@@ -29,23 +27,17 @@ class ToolCount:
                 self.counts["tool_results"] += 1
 
 
-def session_counts(
-    session: Session,
-    ledger: Ledger,
-    window: int,
-    attribution: Attribution | None = None,
-    tools: dict[str, int] | None = None,
-) -> dict[str, Any]:
+def session_counts(facts: Facts, tools: dict[str, int] | None = None) -> dict[str, Any]:
     """The count columns of a session's row. `tools`: those of ToolCount, where the events were counted already."""
+    ledger = facts.ledger
     recorded = ledger.steps["prompt_tokens"]
     return {
         "events": ledger.event_count,
         "calls": ledger.step_count,
         "reported_calls": int((recorded > 0).sum()),
         "turns": int(((ledger.events["flags"] & STARTS_TURN) > 0).sum()),
-        **(tools or ToolCount(session.events).counts),
-        "compactions": sum(not base.is_edit for base in ledger.bases),
+        **(tools or ToolCount(facts.session.events).counts),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),
-        **assessment(session, ledger, attribution, window),
+        **assessment(facts),
     }

@@ -5,21 +5,12 @@ from __future__ import annotations
 from django.db import transaction
 from django.db.models import QuerySet
 
-from guard_core.sessions import Source, Sourced
+from guard_core.sessions import Sourced
 from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector import convert
 from inspector.models import ModelWindow, Session
 from inspector.models.windows import LOOKED_UP, SIMULATED
 from inspector.services import assessing
-
-
-def window_in_use(row: Session) -> Sourced:
-    """The context window of a session and where it comes from: a person's figure before the recording's."""
-    if row.window_override:
-        return Sourced(row.window_override, Source.USER, "set for this session")
-    if row.model_window:
-        return Sourced(row.model_window, Source.USER, f"set for {row.model}")
-    return Sourced(row.window, Source(row.window_source), row.window_note)
 
 
 def judgement(row: Session, window: Sourced) -> WindowJudgement:

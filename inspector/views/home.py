@@ -51,7 +51,6 @@ def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
         "listing": listing,
         "rows": [library.row(session) for session in page],
         "heads": library.heads(listing),
-        "agent_sort": listing.address(sort="-agent" if listing.sort == "agent" else "agent"),
         "totals": library.totals_line(sums),
         "pages": library.pages(listing, page),
         "filters": library.filters(listing),

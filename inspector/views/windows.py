@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
 from guard_core.window import parse_window
+from inspector import convert
 from inspector.models import Session
 from inspector.presenters import window as words
 from inspector.services import windows
@@ -45,7 +46,7 @@ def window_context(page: Frame) -> dict[str, Any]:
     row, given = page.row, page.request.GET
     scopes = ("model", "session") if windows.is_of_model(row) else ("session",)
     typed, before = (given.get(name, "")[:LONGEST] for name in ("window_typed", "window_before"))
-    judged = windows.judgement(row, windows.window_in_use(row))
+    judged = windows.judgement(row, convert.window_in_use(row))
     asked = words.question(row, judged, scopes[0]) if page.count and not page.choice.window else {}
     done = {}
     if before and not asked:

@@ -27,6 +27,7 @@ import django, hashlib, random, sys
 django.setup()
 from datetime import UTC, datetime, timedelta
 from inspector.models import Recording, Session, Tag
+from inspector.models.sessions import ENGINE
 count, chance = int(sys.argv[1]), random.Random(7)
 agents, models = ["claude", "codex", "adk", ""], ["claude-sonnet-4-5", "gpt-5", "gemini-2.5-pro", ""]
 formats = ["claude-code", "codex", "adk", "opencode"]
@@ -40,7 +41,11 @@ sessions = Session.objects.bulk_create([
             window_source="model table", started_at=begin + timedelta(minutes=n), events=0, calls=chance.randrange(500),
             reported_calls=chance.randrange(2), turns=chance.randrange(40), compactions=chance.randrange(3),
             prompt_tokens_max=chance.randrange(220_000), prompt_tokens_sum=chance.randrange(10_000_000),
-            overflows=chance.randrange(5) // 4, near_misses=chance.randrange(4) // 3, loops=chance.randrange(30) // 29,
+            peak_tokens=chance.randrange(220_000), peak_source="recorded", severity=chance.randrange(3),
+            verdict="4 compactions, no overflow. Without any: peak 124 % of the window, 25 calls over it.",
+            kinds=chance.choice([" needed ", " loop overflow ", " needless near_miss "]), assessed_by=ENGINE,
+            assessed_window=200_000, overflows=chance.randrange(5) // 4, near_misses=chance.randrange(4) // 3,
+            loops=chance.randrange(30) // 29,
             fallbacks=chance.randrange(20) // 19) for n, recording in enumerate(recordings)], batch_size=400)
 for name in ("kept", "check", "team-a"):
     Tag.objects.create(name=name).sessions.add(*chance.sample(sessions, count // 10))
@@ -50,6 +55,9 @@ if connection.vendor == "postgresql":
 """
 ADDRESSES = (
     "",
+    "severity=error",
+    "severity=error&severity=warning",
+    "kind=needless",
     "q=service+77",
     "q=deploy+gpt",
     "agent=codex",
@@ -66,7 +74,22 @@ ADDRESSES = (
     "since=2026-01-03&until=2026-01-05",
     "min_size=20&max_size=40",
     "min_peak=90",
-    *(f"sort=-{name}" for name in ("title", "agent", "model", "date", "size", "calls", "turns", "peak", "compactions")),
+    *(
+        f"sort=-{name}"
+        for name in (
+            "title",
+            "verdict",
+            "added",
+            "agent",
+            "model",
+            "date",
+            "size",
+            "calls",
+            "turns",
+            "peak",
+            "compactions",
+        )
+    ),
     "page=200",
 )
 

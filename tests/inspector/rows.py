@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from inspector.models import Recording, Session
+from inspector.models.sessions import ENGINE
 
 _numbers = count()
 
@@ -19,7 +20,8 @@ def recording_row(**values: Any) -> Recording:
 
 
 def session_row(title: str = "a session", size: int = 120_000, **values: Any) -> Session:
-    """A session as the list sees it: 200,000 tokens of window, ten calls, a peak of 50 %."""
+    """A session as the list sees it, assessed: 200,000 tokens of window, ten calls, a peak of 50 %."""
+    peak = values.get("prompt_tokens_max", 100_000)
     given = {
         "recording": values.pop("recording", None) or recording_row(size=size),
         "format": "claude-code",
@@ -29,7 +31,13 @@ def session_row(title: str = "a session", size: int = 120_000, **values: Any) ->
         "window_source": "model table",
         "calls": 10,
         "reported_calls": 10,
-        "prompt_tokens_max": 100_000,
+        "prompt_tokens_max": peak,
+        "peak_tokens": peak,
+        "peak_source": "recorded" if peak else "",
+        "severity": Session.Severity.FINE,
+        "verdict": "Healthy.",
+        "assessed_by": ENGINE,
+        "assessed_window": values.get("window_override") or values.get("window", 200_000),
         "prompt_tokens_sum": 600_000,
         "started_at": datetime(2026, 3, 1, tzinfo=UTC),
     }

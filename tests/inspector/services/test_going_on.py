@@ -204,10 +204,10 @@ def test_counts_are_those_of_a_persons_own_window(bring):
     Session.objects.update(window_override=101)
     bring(export(3), "a.json")
     row = Session.objects.get()
-    seen = (row.overflows, row.near_misses)
+    seen = (row.verdict, row.kinds)
     assess(row)
-    row.refresh_from_db()
-    assert seen == (row.overflows, row.near_misses) != (0, 0)
+    assert seen == (row.verdict, row.kinds)
+    assert row.verdict_kind == "window_contradicted"
 
 
 def test_a_window_that_was_given_with_the_file_stays(bring):

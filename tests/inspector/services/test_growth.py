@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guard_core import recordings
-from guard_core.attribution import attribute
-from guard_core.ledger import Ledger
-from guard_core.models import window_of
+from guard_core.findings import Facts
 from guard_core.recordings import native
 from inspector.convert import load_ledger, load_session
 from inspector.models import Recording, Session
@@ -35,9 +33,9 @@ def read_into(content: bytes) -> Recording:
     found = recordings.read(recording.path)
     going_on = growth.Continuation(recording)
     for ordinal, value in enumerate(found.sessions):
-        ledger, window = Ledger.of(value), window_of(value)
-        counts = session_counts(value, ledger, window.value)
-        going_on.store(ordinal, value, ledger, attribute(ledger), window=window, counts=counts)
+        facts = Facts.of(value)
+        more = {"window": facts.window.sourced, "counts": session_counts(facts)}
+        going_on.store(ordinal, value, facts.ledger, facts.attribution, **more)
     going_on.close(len(found.sessions))
     return recording
 

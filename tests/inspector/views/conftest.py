@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from guard_core.attribution import attribute
+from guard_core.findings import Facts
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.simulator.samples import SAMPLES
+from guard_core.window_evidence import judge_session
 from inspector.convert import store_session
 from inspector.models import Recording
 from inspector.models import Session as Row
@@ -23,8 +25,8 @@ def stored(value: Session, window: int = 200_000, title: str = "made") -> Row:
     sourced = value.window or Sourced(window, Source.ASSUMED, "for a test")
     digest = hashlib.sha256(f"{title}{ledger.event_count}".encode()).hexdigest()
     recording = Recording.objects.create(sha256=digest, name=title, size=1, format=value.format)
-    counts = session_counts(value, ledger, sourced.value)
-    return store_session(recording, 0, value, ledger, attribute(ledger), window=sourced, counts=counts)
+    facts = Facts(value, ledger, attribute(ledger), judge_session(value, sourced))
+    return store_session(recording, 0, value, ledger, facts.attribution, window=sourced, counts=session_counts(facts))
 
 
 @pytest.fixture
