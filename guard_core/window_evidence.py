@@ -6,8 +6,10 @@ compacts at less than half of it each time, has another window or a threshold se
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from enum import StrEnum
+from operator import itemgetter
 
 import msgspec
 
@@ -37,7 +39,8 @@ class Status(StrEnum):
 class WindowJudgement(msgspec.Struct, frozen=True):
     """A window in tokens, where it comes from, and what the recording says of it.
 
-    `at_least` is the largest answered prompt in tokens, 0 where none was counted; `note` is for people.
+    `at_least` is the largest answered prompt in tokens, 0 where none was counted. For people: `note` says what the
+    status rests on, `origin` where the value is from.
     """
 
     value: int
@@ -45,10 +48,12 @@ class WindowJudgement(msgspec.Struct, frozen=True):
     status: Status
     at_least: int
     note: str
+    origin: str = ""
 
     @property
     def sourced(self) -> Sourced:
-        return Sourced(self.value, self.source, self.note)
+        """The window without the judgement."""
+        return Sourced(self.value, self.source, self.origin)
 
     @property
     def words(self) -> str:
@@ -75,17 +80,20 @@ def judge(
     if at_least > _room(window, agent):
         variants = models.documented_windows(model, at_least) if _is_looked_up(window) else []
         if len(variants) != 1:
-            return WindowJudgement(
-                window.value, window.source, Status.CONTRADICTED, at_least, _contradiction(window, at_least)
-            )
+            return _judged(window, Status.CONTRADICTED, at_least, _contradiction(window, at_least))
         note = f"prompts up to {at_least:,} tokens were answered, above {window.value:,} ({window.note})"
         window = Sourced(variants[0], Source.PROMPTS, note)
     fired = sorted(int(count) for count in triggers if count > 0)
     if agent in THRESHOLD_FROM_WINDOW and _is_looked_up(window) and fired and fired[-1] < DOUBTED_BELOW * window.value:
-        return WindowJudgement(window.value, window.source, Status.DOUBTED, at_least, _doubt(window, fired))
-    statuses = {Source.MODEL_TABLE: Status.TABLE, Source.PROMPTS: Status.TABLE, Source.ASSUMED: Status.ASSUMED}
-    status = statuses.get(window.source, Status.KNOWN)
-    return WindowJudgement(window.value, window.source, status, at_least, window.note)
+        return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired))
+    return _judged(window, _UNDISPUTED.get(window.source, Status.KNOWN), at_least, window.note)
+
+
+_UNDISPUTED = {Source.MODEL_TABLE: Status.TABLE, Source.PROMPTS: Status.TABLE, Source.ASSUMED: Status.ASSUMED}
+
+
+def _judged(window: Sourced, status: Status, at_least: int, note: str) -> WindowJudgement:
+    return WindowJudgement(window.value, window.source, status, at_least, note, window.note)
 
 
 def judge_session(session: Session, window: Sourced | None = None) -> WindowJudgement:
@@ -95,7 +103,7 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     """
     stated = window or models.window_of(session)
     if session.usage_ratio is not None:
-        return WindowJudgement(stated.value, stated.source, Status.KNOWN, 0, stated.note)
+        return _judged(stated, Status.KNOWN, 0, stated.note)
     prompts = [call.prompt_tokens or 0 for call in session.calls]
     model = models.main_model(session)
     return judge(stated, prompts, automatic_triggers(session), agent=session.format, model=model)
@@ -103,11 +111,11 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
 
 def automatic_triggers(session: Session) -> list[int]:
     """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it."""
+    reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens]
     counts = []
-    for compaction in session.compactions:
-        if _is_automatic(compaction):
-            before = [call.prompt_tokens for call in session.calls if call.at < compaction.at and call.prompt_tokens]
-            counts.append(compaction.tokens_before or (before[-1] if before else 0))
+    for compaction in filter(_is_automatic, session.compactions):
+        place = bisect_left(reported, compaction.at, key=itemgetter(0))
+        counts.append(compaction.tokens_before or (reported[place - 1][1] if place else 0))
     return [count for count in counts if count > 0]
 
 

@@ -80,6 +80,7 @@ def test_a_window_from_the_file_is_not_replaced_by_a_variant():
 def test_an_agent_that_always_compacts_far_below_the_tables_window_casts_doubt_on_it():
     judged = judge(TABLE, [207_000], [207_123, 188_004, 201_500], agent="pi", model="claude-opus-4-6")
     assert (judged.status, judged.value) == (Status.DOUBTED, 1_000_000)
+    assert judged.sourced == TABLE
     assert "all 3 automatic compactions fired at 188,004 to 207,123 tokens" in judged.note
 
 
