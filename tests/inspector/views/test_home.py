@@ -110,7 +110,7 @@ def test_a_row_says_the_verdict_with_its_severity(client):
     session_row("bad", severity=Session.Severity.ERROR, verdict="A loop: <b>3</b> compactions.")
     text = client.get("/").content.decode()
     assert "A loop: &lt;b&gt;3&lt;/b&gt; compactions." in text
-    assert '<span class="visually-hidden">Error: </span>' in text
+    assert 'role="img" aria-label="Error"' in text
 
 
 def test_a_verdict_of_another_window_or_engine_is_not_shown(client):
