@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from inspector.figures import theme
-from inspector.figures.decimate import MAX_MARKS, MAX_POINTS, crossings, kept_steps, thinned
-from inspector.figures.timeline import Floats, Ints, Timeline, Track
+from inspector.figures.decimate import MAX_MARKS, MAX_POINTS, crossings, highest_steps, kept_steps, thinned
+from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
 from inspector.presenters.numbers import step_number
 
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
@@ -19,6 +19,10 @@ TRACK_POINTS = 150  # and as many compactions, in 24 pixels of height
 LABEL_GAP = 15  # pixels between two labels at the right edge
 FEW_MARKS = 60  # more marks than this are drawn small
 MAX_BANDS = 60  # bands are nodes of the page
+DENSE = 60  # more compactions in view than this, and only the recording is drawn in full
+ZOOM_IN = f"; more than {DENSE} compactions: zoom in to see the estimates"
+EDGE_POINTS = 120  # of the upper edge of a dense replay
+AT_STEP = " at step %{x:,d}"
 WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
 
 
@@ -31,21 +35,24 @@ def context_timeline(data: Timeline, start: int = 0, stop: int | None = None, li
     start = max(0, min(start, stop))
     steps = drawn_steps(data, start, stop, limit)
     top = y_top(data, start, stop)
-    rows = _rows(len(data.tracks))
-    traces = [*_main_traces(data, steps), *_mark_traces(data, start, stop), *_factor_traces(data, steps)]
+    traces = [*_main_traces(data, steps, top), *_mark_traces(data, start, stop), *_factor_traces(data, steps)]
     for number, track in enumerate(data.tracks):
         traces += _track_traces(track, steps, f"y{number + 3}")
-    height = TOP + BOTTOM + rows[-1]
     layout = theme.layout(
-        height,
+        TOP + BOTTOM + _edges(data)[-1],
         template=go.layout.Template(),
         margin={"l": LEFT, "r": RIGHT, "t": TOP, "b": BOTTOM},
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 11, "color": theme.MUTED}},
         shapes=_bands(data, start, stop) + _factor_lines(data),
         annotations=_edge_labels(data, steps, top) + _row_titles(data),
-        **_axes(data, start, stop, top),
+        **_axes(data, start, stop, top, "step (model call)" + (ZOOM_IN if _is_dense(data, steps) else "")),
     )
     return go.Figure(data=traces, layout=layout)
+
+
+def rows_of(data: Timeline) -> str:
+    """The rows in a word, by which static/css/overview.css knows the height before the figure is drawn."""
+    return f"{2 + len(data.tracks)}" if _has_factor(data) else f"{1 + len(data.tracks)}-short"
 
 
 def drawn_steps(data: Timeline, start: int, stop: int, limit: int = MAX_POINTS) -> Ints:
@@ -71,45 +78,73 @@ def y_top(data: Timeline, start: int, stop: int) -> float:
     return 1.06 * max([highest, *near, 1.0])
 
 
-def _main_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
+def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
+    """The lines of the main row, those that matter most last, so that they are drawn over the others. What has no
+    value, or lies outside the axis, is no line and no entry of the legend."""
+    dense = _is_dense(data, steps)
     ends = steps[[0, -1]] if len(steps) else steps
     window = np.full(len(ends), float(data.window))
-    traces = [_series("context window", ends, window, theme.line(theme.WINDOW, "dot", 1.5), hoverinfo="skip")]
-    long_dash = theme.line(theme.THRESHOLD, "longdash", 1.5, "hv")
-    traces.append(_series("threshold", steps, data.threshold[steps], long_dash))
+    traces = [_series("context window", ends, window, theme.line(theme.WINDOW, "dot", 1), hoverinfo="skip")]
+    long_dash = theme.line(theme.THRESHOLD, "longdash", 1, "hv")
+    traces.append(_series("threshold", steps, data.threshold[steps], long_dash, hovertemplate="%{y:,.0f} tokens"))
+    for name, values, color, dash in (
+        ("heuristic estimate", data.heuristic[steps], theme.HEURISTIC, "dash"),
+        ("calibrated estimate", data.calibrated[steps], theme.CALIBRATED, "dashdot"),
+    ):
+        if _shows_estimates(data, steps):
+            traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(data, values)))
     if data.replayed is not None and data.replayed.divergence is not None:
-        traces.append(_replayed(data, steps))
-    traces.append(_series("heuristic estimate", steps, data.heuristic[steps], theme.line(theme.HEURISTIC, "dash", 1.5)))
-    traces.append(
-        _series("calibrated estimate", steps, data.calibrated[steps], theme.line(theme.CALIBRATED, "dashdot", 1.5))
-    )
-    traces.append(_series("recorded prompt tokens", steps, data.recorded[steps], theme.line(theme.RECORDED)))
-    return traces
+        traces.append(_replayed(data, data.replayed, steps, dense))
+    recorded = data.recorded[steps]
+    solid = theme.line(theme.RECORDED, width=1.25 if dense else 2.5)
+    traces.append(_series("recorded prompt tokens", steps, recorded, solid, **_reading(data, recorded, AT_STEP)))
+    return [trace for trace in traces if (trace["y"] <= top).any()]
+
+
+def _is_dense(data: Timeline, steps: Ints) -> bool:
+    """Do so many compactions follow one another that several lines would be one carpet."""
+    sides = [data.compactions] if data.replayed is None else [data.compactions, data.replayed.compactions]
+    return len(steps) > 0 and any(((at >= steps[0]) & (at <= steps[-1])).sum() > DENSE for at in sides)
+
+
+def _shows_estimates(data: Timeline, steps: Ints) -> bool:
+    """Estimates are left out of a dense view, unless there is nothing else."""
+    return not _is_dense(data, steps) or bool(np.isnan(data.recorded).all())
+
+
+def _reading(data: Timeline, values: Floats, place: str = "") -> dict[str, Any]:
+    """What hovering says of a line: tokens and, as `customdata`, their share of the window in per cent."""
+    share = np.rint(100 * values / max(1, data.window)).astype(np.float32)
+    return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata}}\u00a0%){place}"}
 
 
 def _series(name: str, steps: Ints, values: Floats, line: dict[str, Any], **more: Any) -> dict[str, Any]:
-    alone = len(steps) - np.isnan(values).sum() <= 1  # a line needs two points
     return {
         "type": "scatter",
-        "mode": "lines+markers" if alone else "lines",
+        "mode": "lines+markers" if _has_lone_values(values) else "lines",
         "name": name,
         "x": step_number(steps),
         "y": values.astype(np.float32),  # exact below 16.7 million, at half the bytes
         "line": line,
-        **({} if "hoverinfo" in more else {"hovertemplate": "%{y:,.0f}"}),
+        "marker": {"size": 4},
         **more,
     }
 
 
-def _replayed(data: Timeline, steps: Ints) -> dict[str, Any]:
-    """What the replay sent from the divergence on: hatched, because nobody ever sent it."""
-    assert data.replayed is not None
-    first = data.replayed.divergence or 0
-    values = np.where(steps >= max(0, first - 1), data.replayed.prompt_tokens[steps], np.nan)
-    pattern = {"shape": "/", "fgcolor": theme.MODELLED, "bgcolor": theme.CLEAR, "size": 6, "solidity": 0.35}
-    line = theme.line(theme.REPLAYED, "2px,2px", 1.5)
-    name = f"{theme.label(data.replayed.name)} (modelled)"
-    return _series(name, steps, values, line, fill="tozeroy", fillcolor=theme.CLEAR, fillpattern=pattern)
+def _has_lone_values(values: Floats) -> bool:
+    """Is a value known whose neighbours are not: a line, which needs two points, would not show it."""
+    known = np.concatenate([[False], ~np.isnan(values), [False]])
+    return bool((known[1:-1] & ~known[:-2] & ~known[2:]).any())
+
+
+def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> dict[str, Any]:
+    """What the replay would have sent from the divergence on: thin and dashed, because it was never sent. Where it is
+    dense only its upper edge is drawn, and is called so."""
+    name = f"{theme.label(replayed.name)} (modelled)"
+    if dense:
+        steps, name = highest_steps(replayed.prompt_tokens, steps[0], steps[-1] + 1, EDGE_POINTS), f"{name}, peaks"
+    values = np.where(steps >= max(0, (replayed.divergence or 0) - 1), replayed.prompt_tokens[steps], np.nan)
+    return _series(name, steps, values, theme.line(theme.REPLAYED, "4px,2px", 1.25), **_reading(data, values))
 
 
 def _mark_traces(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
@@ -137,17 +172,19 @@ def _marks(name: str, at: Ints, values: Floats, symbol: str, color: str, start: 
         "x": step_number(steps),
         "y": np.nan_to_num(values[steps]),
         "marker": {
-            "symbol": symbol,
+            "symbol": symbol if len(steps) <= FEW_MARKS else "line-ns",
             "size": 10 if len(steps) <= FEW_MARKS else 6,
             "color": color,
             "line": {"color": color, "width": 1.5},
         },
-        "hovertemplate": "%{y:,.0f}",
+        "hovertemplate": "%{y:.3~s} tokens",
         "cliponaxis": False,
     }
 
 
 def _factor_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
+    if not _has_factor(data):
+        return []
     more = {"yaxis": "y2", "hovertemplate": "%{y:.2f}", "showlegend": False}
     raw = theme.line(theme.HEURISTIC, "dash", 1)
     clamped = theme.line(theme.CALIBRATED, "solid", 1.5, "hv")
@@ -157,15 +194,20 @@ def _factor_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
     ]
 
 
+def _has_factor(data: Timeline) -> bool:
+    """Does the policy calibrate at all; without factors there is no row for them."""
+    return not np.isnan(data.factor).all()
+
+
 def _track_traces(track: Track, drawn: Ints, axis: str) -> list[dict[str, Any]]:
     """A track changes at compactions and is straight in between, so that it needs few points."""
     turns = drawn[np.flatnonzero(np.diff(track.stripped[drawn], prepend=0)) if len(drawn) else drawn]
     steps = np.union1d(thinned(drawn, TRACK_POINTS), thinned(turns, TRACK_POINTS))
     more = {"yaxis": axis, "fill": "tozeroy", "showlegend": False, "hovertemplate": "%{y:,.0f}"}
     edge = theme.line(theme.LIVE, width=0, shape="hv")
-    live = _series(f"events in the log, {track.name}", steps, track.at[steps], edge)
+    live = _series(f"messages in the log, {track.name}", steps, track.at[steps], edge)
     gone = _series(
-        f"events behind the watermark, {track.name}",
+        f"messages no longer sent, {track.name}",
         steps,
         track.stripped[steps],
         theme.line(theme.COMPACTION, width=1.5, shape="hv"),
@@ -173,28 +215,31 @@ def _track_traces(track: Track, drawn: Ints, axis: str) -> list[dict[str, Any]]:
     return [{**live, **more, "fillcolor": theme.LIVE}, {**gone, **more, "fillcolor": theme.STRIPPED}]
 
 
-def _rows(tracks: int) -> list[int]:
+def _heights(data: Timeline) -> list[int]:
+    """The heights of the rows: the lines, the factor, a track for each side."""
+    return [MAIN, FACTOR if _has_factor(data) else 0, *[TRACK] * len(data.tracks)]
+
+
+def _edges(data: Timeline) -> list[int]:
     """The lower edge of each row in pixels from the top of the plot."""
-    edges = [MAIN, MAIN + GAP + FACTOR]
-    for _ in range(tracks):
-        edges.append(edges[-1] + GAP - 8 + TRACK)
-    return edges
+    heights = _heights(data)
+    gaps = [0, GAP if heights[1] else 0, *[GAP - 8] * len(data.tracks)]
+    return [int(edge) for edge in np.cumsum(np.add(heights, gaps))]
 
 
-def _domain(row: int, tracks: int) -> list[float]:
-    edges = _rows(tracks)
-    height = [MAIN, FACTOR, *[TRACK] * tracks][row]
-    return [round(1 - edges[row] / edges[-1], 5), round(1 - (edges[row] - height) / edges[-1], 5)]
+def _domain(row: int, data: Timeline) -> list[float]:
+    edges, heights = _edges(data), _heights(data)
+    return [round(1 - edges[row] / edges[-1], 5), round(1 - (edges[row] - heights[row]) / edges[-1], 5)]
 
 
-def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
+def _axes(data: Timeline, start: int, stop: int, top: float, title: str) -> dict[str, Any]:
     tracks = len(data.tracks)
     axes = {
         "xaxis": theme.axis(
             range=[step_number(start) - 0.5, max(stop, step_number(start)) + 0.5],
-            title={"text": "step (model call)", "font": {"size": 11, "color": theme.MUTED}, "standoff": 6},
+            title={"text": title, "font": {"size": 11, "color": theme.MUTED}, "standoff": 6},
             anchor=f"y{tracks + 2}",
-            hoverformat=",d",
+            unifiedhovertitle={"text": "step %{x:,d}"},
             showspikes=True,
             spikemode="across",
             spikethickness=1,
@@ -203,14 +248,19 @@ def _axes(data: Timeline, start: int, stop: int, top: float) -> dict[str, Any]:
             tickformat=",d",
             nticks=12,
         ),
-        "yaxis": theme.axis(range=[0, top], domain=_domain(0, tracks), tickformat="~s", nticks=7, fixedrange=True),
+        "yaxis": theme.axis(range=[0, top], domain=_domain(0, data), tickformat="~s", nticks=7, fixedrange=True),
         "yaxis2": theme.axis(
-            range=[0, factor_top(data)], domain=_domain(1, tracks), nticks=4, fixedrange=True, ticksuffix="×"
+            range=[0, factor_top(data)],
+            domain=_domain(1, data),
+            nticks=4,
+            fixedrange=True,
+            ticksuffix="×",
+            visible=_has_factor(data),
         ),
     }
     for number in range(tracks):
         axes[f"yaxis{number + 3}"] = theme.axis(
-            domain=_domain(2 + number, tracks),
+            domain=_domain(2 + number, data),
             showticklabels=False,
             showgrid=False,
             fixedrange=True,
@@ -229,6 +279,8 @@ def factor_top(data: Timeline) -> float:
 
 
 def _factor_lines(data: Timeline) -> list[dict[str, Any]]:
+    if not _has_factor(data):
+        return []
     levels = [1.0] if data.factor_cap is None else [1.0, data.factor_cap]
     return [
         {
@@ -260,7 +312,7 @@ def _bands(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
             "yref": "paper",
             "x0": low,
             "x1": high,
-            "y0": _domain(0, len(data.tracks))[0],
+            "y0": _domain(0, data)[0],
             "y1": 1,
             "fillcolor": theme.BAND,
             "line": {"width": 0},
@@ -277,11 +329,13 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
         ("window", theme.WINDOW, float(data.window)),
         ("threshold", theme.THRESHOLD, _last(data.threshold, steps)),
         ("recorded", theme.RECORDED, _last(data.recorded, steps)),
-        ("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)),
-        ("calibrated", theme.CALIBRATED, _last(data.calibrated, steps)),
     ]
-    if data.replayed is not None and data.replayed.divergence is not None:
-        ends.append(("modelled", theme.REPLAYED, _last(data.replayed.prompt_tokens, steps)))
+    if _shows_estimates(data, steps):
+        ends.append(("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)))
+        ends.append(("calibrated", theme.CALIBRATED, _last(data.calibrated, steps)))
+    replay_ends = not _is_dense(data, steps)  # else only peaks of it are drawn
+    if replay_ends and data.replayed is not None and data.replayed.divergence is not None:
+        ends.append(("replay", theme.REPLAYED, _last(data.replayed.prompt_tokens, steps)))
     known = sorted((end for end in ends if not np.isnan(end[2])), key=lambda end: -end[2])
     wanted = [MAIN * min(1.0, value / top) for _, _, value in known]
     places = spread(wanted, LABEL_GAP, MAIN)
@@ -321,11 +375,11 @@ def _label(text: str, color: str, pixels: float) -> dict[str, Any]:
 
 
 def _row_titles(data: Timeline) -> list[dict[str, Any]]:
-    rows = [("correction factor: applied ― raw ╌", 1)]
-    rows += [(f"watermark, {track.name}: stripped | live events", 2 + n) for n, track in enumerate(data.tracks)]
+    rows = [("correction factor: applied ―, raw ╌", 1)] if _has_factor(data) else []
+    rows += [(f"messages, {track.name}: no longer sent | sent", 2 + n) for n, track in enumerate(data.tracks)]
     titles = []
     for text, row in rows:
-        domain = _domain(row, len(data.tracks))
+        domain = _domain(row, data)
         titles.append(
             {
                 "xref": "paper",

@@ -50,6 +50,12 @@ def crossings(values: NDArray[Any], level: NDArray[Any]) -> Ints:
     return np.unique(np.concatenate([turn, turn + 1])).astype(np.int64)
 
 
+def highest_steps(values: NDArray[Any], start: int, stop: int, buckets: int) -> Ints:
+    """The step with the highest value in each of equal buckets of [start, stop): an upper edge of a dense line."""
+    edges = np.unique(np.linspace(start, stop, buckets + 1).astype(np.int64))
+    return np.unique(_extremes(values, edges)[len(edges) - 1 :])
+
+
 def _extremes(values: NDArray[Any], edges: Ints) -> Ints:
     """Where the minimum and maximum of each bucket stand; a bucket of NaN gives its first step."""
     part = values[edges[0] : edges[-1]].astype(np.float64)

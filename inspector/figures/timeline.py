@@ -59,6 +59,28 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.recorded)
 
+    def side(self, name: str) -> Side:
+        """What one side sent: "recorded" or "replayed". Where a recording has no counts at all, the heuristic estimate
+        is shown under its own name; counts and estimates are never mixed in one line."""
+        if name == "replayed" and self.replayed is not None:
+            other = self.replayed
+            name = "replayed prompt tokens (modelled)"
+            return Side(name, other.prompt_tokens, other.compactions, other.overflows, modelled=True)
+        if np.isnan(self.recorded).all():
+            return Side("heuristic estimate", self.heuristic, self.compactions, self.overflows)
+        return Side("recorded prompt tokens", self.recorded, self.compactions, self.overflows)
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side of a session sent, and its marks. `name` says what the numbers are."""
+
+    name: str
+    tokens: Floats
+    compactions: Ints
+    overflows: Ints
+    modelled: bool = False
+
 
 def timeline(ledger: Ledger, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
     """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one."""

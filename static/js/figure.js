@@ -78,6 +78,7 @@ class Island {
     this.plot = old.plot;
     this.listening = old.listening;
     this.plot.island = this;
+    if (old.listening) this.element.dataset.plotted = "1";
   }
 
   async data() {
@@ -95,18 +96,24 @@ class Island {
     if (!this.element.isConnected) return;
     const { data, layout } = prepared(this);
     await Plotly.react(this.plot, data, layout, CONFIG);
-    this.element.dataset.drawn = "1";
+    this.element.dataset.drawn = this.element.dataset.plotted = "1";
     if (this.listening) return;
     this.listening = true;
     const { plot } = this;
     plot.island = this;
     plot.querySelector("[data-wait]")?.remove();
-    plot.on("plotly_click", (event) => plot.island.choose(event.points[0].customdata ?? event.points[0].x));
+    plot.on("plotly_click", (event) => plot.island.choose(event.points[0].x, event.points[0].customdata));
     plot.on("plotly_relayout", (change) => plot.island.zoomed(change));
     plot.addEventListener("keydown", (event) => plot.island.key(event));
   }
 
-  choose(step) {
+  // The x axis counts steps, but for the logarithmic one of a scatter plot, whose points carry their step beside them.
+  get overSteps() {
+    return this.figure.layout.xaxis?.type !== "log";
+  }
+
+  choose(x, beside) {
+    const step = this.overSteps ? x : beside;
     const event = new CustomEvent("figure:step", { bubbles: true, cancelable: true, detail: { step } });
     if (!this.element.dispatchEvent(event) || !this.element.dataset.stepUrl) return;
     const url = new URL(this.element.dataset.stepUrl, location.href);
@@ -115,7 +122,7 @@ class Island {
   }
 
   zoomed(change) {
-    if (!this.element.dataset.url || this.quiet || this.figure.layout.xaxis?.type === "log") return; // no steps there
+    if (!this.element.dataset.url || this.quiet || !this.overSteps) return;
     const reset = change["xaxis.autorange"];
     const from = change["xaxis.range[0]"] ?? change["xaxis.range"]?.[0];
     const to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
@@ -149,27 +156,29 @@ class Island {
 
   // Arrow keys move over the points and read them out; Enter opens the step.
   key(event) {
-    const trace = this.plot.data?.findIndex((item) => item.name === "recorded prompt tokens");
+    const names = ["recorded prompt tokens", "heuristic estimate"];
+    const trace = names.map((name) => this.plot.data?.findIndex((item) => item.name === name)).find((index) => index >= 0);
     const points = this.plot.calcdata?.[trace];
     if (!points?.length) return;
     const last = points.length - 1;
     const places = { ArrowRight: (this.at ?? -1) + 1, ArrowLeft: (this.at ?? last + 1) - 1, Home: 0, End: last };
-    if (event.key === "Enter" && this.at !== null) return this.choose(points[this.at].data ?? points[this.at].x);
+    if (event.key === "Enter" && this.at !== null) return this.choose(points[this.at].x, points[this.at].data);
     if (!(event.key in places)) return;
     event.preventDefault();
     this.at = Math.min(last, Math.max(0, places[event.key]));
     window.Plotly.Fx.hover(this.plot, [{ curveNumber: trace, pointNumber: this.at }]);
-    announce(reading(this.plot, points[this.at]));
+    announce(this.overSteps ? reading(this.plot, points[this.at].x) : pair(points[this.at]));
   }
 }
 
-function reading(plot, { x: step, y, data }) {
-  const rounded = (value) => Math.round(value).toLocaleString("en");
-  if (data !== undefined) return `step ${data}: recorded ${rounded(y)}, estimated ${rounded(step)}`;
+const rounded = (value) => Math.round(value).toLocaleString("en");
+const pair = ({ x, y, data: step }) => `step ${step}: recorded ${rounded(y)}, estimated ${rounded(x)}`;
+
+function reading(plot, step) {
   const values = plot.calcdata
-    .map((points, index) => [plot.data[index].name, points.find((point) => point.x === step)?.y, plot.data[index].yaxis])
-    .filter(([, y, axis]) => Number.isFinite(y) && !axis)
-    .map(([name, y]) => `${name} ${rounded(y)}`);
+    .map((points, index) => [plot.data[index], points.find((point) => point.x === step)])
+    .filter(([trace, point]) => Number.isFinite(point?.y) && !trace.yaxis)
+    .map(([trace, point]) => `${trace.name} ${rounded(point.y)}${Number.isFinite(point.data) ? ` (${point.data} %)` : ""}`);
   return `step ${step}: ${values.join(", ")}`;
 }
 

@@ -1,6 +1,7 @@
 """The main chart, from hand-made columns."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -49,11 +50,58 @@ def test_each_line_has_a_dash_of_its_own():
     assert len({trace.line.dash for trace in lines}) == len(lines) == 6
 
 
-def test_the_replay_is_hatched_named_modelled_and_starts_at_the_divergence():
+def test_the_recording_is_drawn_last_and_thicker_than_the_replay():
+    lines = [trace for trace in context_timeline(made()).data if "lines" in trace.mode and trace.yaxis is None]
+    assert lines[-1].name == "recorded prompt tokens"
+    assert lines[-1].line.width >= 2 * max(line.line.width for line in lines[:-1])
+    assert all(line.fill is None for line in lines)
+
+
+def test_the_replay_is_dashed_named_modelled_and_starts_at_the_divergence():
     trace = next(trace for trace in context_timeline(made()).data if "modelled" in trace.name)
-    assert trace.fillpattern.shape == "/"
+    assert trace.line.dash not in (None, "solid")
+    assert trace.line.color not in (theme.RECORDED, theme.CALIBRATED)
     assert np.isnan(trace.y[:7]).all()
     assert not np.isnan(trace.y[7:]).any()
+
+
+def test_hovering_says_tokens_their_share_of_the_window_and_the_step():
+    trace = next(trace for trace in context_timeline(made()).data if trace.name == "recorded prompt tokens")
+    assert trace.hovertemplate == "%{y:.3~s} tokens (%{customdata}\u00a0%) at step %{x:,d}"
+    assert (trace.x[0], trace.customdata[0]) == (1, 10)
+
+
+def test_what_has_no_value_is_neither_drawn_nor_in_the_legend():
+    data = made(replayed=False)
+    for column in (data.calibrated, data.threshold, data.factor, data.factor_raw):
+        column[:] = np.nan
+    figure = context_timeline(data)
+    assert {"calibrated estimate", "threshold", "correction factor, raw"}.isdisjoint(names(figure))
+    assert not any("correction" in (label.text or "") for label in figure.layout.annotations)
+    assert figure.layout.height < context_timeline(made(replayed=False)).layout.height
+
+
+def test_a_window_outside_the_axis_is_no_entry_of_the_legend():
+    assert "context window" not in names(context_timeline(made(window=10_000_000, replayed=False)))
+
+
+def test_a_count_between_two_calls_without_one_is_a_point():
+    data = made(9, replayed=False)
+    data.recorded[[0, 1, 2, 4, 5]] = np.nan
+    trace = next(trace for trace in context_timeline(data).data if trace.name == "recorded prompt tokens")
+    assert trace.mode == "lines+markers"
+
+
+def test_of_many_compactions_only_the_recording_is_drawn_in_full():
+    data = replace(made(5_000), compactions=np.arange(0, 5_000, 20))
+    whole, zoomed = context_timeline(data), context_timeline(data, 100, 200)
+    assert {"heuristic estimate", "calibrated estimate"}.isdisjoint(names(whole))
+    assert {"heuristic estimate", "calibrated estimate"} <= set(names(zoomed))
+    edge = next(trace for trace in whole.data if "modelled" in trace.name)
+    assert edge.name.endswith("peaks")
+    assert len(edge.x) <= 120
+    assert np.nanmax(edge.y) == pytest.approx(np.nanmax(data.replayed.prompt_tokens))
+    assert "zoom in" in whole.layout.xaxis.title.text
 
 
 def test_text_that_is_not_ours_loses_its_tags():
