@@ -14,6 +14,7 @@ from inspector.presenters.whatif import Choice
 
 ROW_HEIGHT = 28  # pixels, as in static/css/steps.css
 WINDOW = 90  # rows sent at a time
+ABOUT = "≈"  # before a count that is modelled or estimated
 MARKS = {
     "overflow": ("✕", " is-overflow", "overflow"),
     "compaction": ("▼", " is-compaction", "compaction"),
@@ -72,7 +73,7 @@ def step_list(
 def _row(
     data: Timeline, ledger: Ledger, step: int, kind: str, name: str, turn: bool, path: str, choice: Choice, side: str
 ) -> dict[str, Any]:
-    value = prompt_tokens(data, step, side)
+    value, counted = prompt_tokens(data, step, side)
     mark, mark_class, words = MARKS[kind]
     fill = 0.0 if np.isnan(value) else min(100.0, 100 * value / max(1, data.window))
     return {
@@ -81,19 +82,20 @@ def _row(
         "mark": mark,
         "mark_class": mark_class,
         "label": name,
-        "tokens": short(None if np.isnan(value) else value),
+        "tokens": ("" if counted else ABOUT) + short(None if np.isnan(value) else value),
         "fill": f"{fill:.0f}",
         "classes": (" is-turn" if turn else "") + (" is-over" if kind == "overflow" else ""),
         "words": words,
     }
 
 
-def prompt_tokens(data: Timeline, step: int, side: str) -> float:
-    """Prompt tokens of a step on one side; the heuristic where the provider reported nothing."""
+def prompt_tokens(data: Timeline, step: int, side: str) -> tuple[float, bool]:
+    """Prompt tokens of a step on one side, and whether the provider counted them: those of a replay are modelled, and
+    where the provider reported nothing the heuristic estimate is shown."""
     if side == "replayed" and data.replayed is not None:
-        return float(data.replayed.prompt_tokens[step])
+        return float(data.replayed.prompt_tokens[step]), False
     value = float(data.recorded[step])
-    return float(data.heuristic[step]) if np.isnan(value) else value
+    return (float(data.heuristic[step]), False) if np.isnan(value) else (value, True)
 
 
 def neighbours(data: Timeline, ledger: Ledger, findings: list[int], at: int, side: str) -> dict[str, int | None]:

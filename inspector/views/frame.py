@@ -92,7 +92,7 @@ class Frame:
             "session": self.session(),
             "urls": self.links,
             "tab": tab,
-            "strip": strip(self.analysis.data, at),
+            "strip": strip(self.analysis.data, at, self.side),
             "compaction_tabs": self._compaction_tabs(),
             "family": families.line(self.family, self.analysis.head, self.row.source_id),
             "settings_note": self.choice.words() if self.choice.changed else "",

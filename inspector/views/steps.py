@@ -216,6 +216,9 @@ def _facts_line(page: Frame, at: int) -> list[str]:
     call, columns = page.analysis.head.calls[at], page.analysis.ledger.steps
     recorded, cached = int(columns["prompt_tokens"][at]), int(columns["cached_tokens"][at])
     facts = [f"{recorded:,} prompt tokens (provider)" if recorded >= 0 else "no provider count"]
+    if page.side == "replayed":
+        modelled = int(page.analysis.replayed.columns["modelled_prompt_tokens"][at])
+        facts = [f"{modelled:,} prompt tokens (modelled)", f"recorded: {facts[0]}"]
     if cached > 0 and recorded > 0:
         facts.append(f"{percent(cached, recorded)} from cache")
     if call.output_tokens is not None:

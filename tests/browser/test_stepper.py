@@ -132,3 +132,17 @@ def test_it_works_without_javascript(open_page, sessions):
     page.goto(sessions("timing-gap") + "steps?at=48")
     page.click("a[title='next step (j)']")
     assert "180,018 ≥ 180,000" in page.inner_text("#inspector")
+
+
+def test_the_other_side_changes_the_list_and_the_strip_too(page, sessions):
+    page.goto(sessions("timing-gap") + "steps?at=40&window=100000")
+    count = page.inner_text('.step[data-step="40"] .step-tokens')
+    line = page.get_attribute(".strip-line", "d")
+    page.click("text=as replayed")
+    page.wait_for_url(re.compile("side=replayed"))
+    page.wait_for_selector(".strip.is-modelled")
+    assert page.inner_text('.step[data-step="40"] .step-tokens') not in (count, f"≈{count}")
+    assert page.get_attribute(".strip-line", "d") != line
+    page.click('.step[data-step="41"]')
+    page.wait_for_selector('#step[data-at="41"]')
+    assert "side=replayed" in page.url

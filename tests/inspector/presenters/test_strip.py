@@ -43,3 +43,18 @@ def test_an_unknown_value_breaks_the_line():
     assert line.count("M") == 2
     assert "L400 " in line
     assert "M500 " in line
+
+
+def test_counts_and_estimates_are_never_one_line():
+    data = made(10, replayed=False)
+    data.recorded[:4] = np.nan
+    assert strip(data)["line"].startswith("M400 ")
+    assert strip(data)["label"].startswith("Recorded prompt tokens")
+
+
+def test_the_replayed_side_has_its_own_line_and_marks():
+    shown = strip(made(40), side="replayed")
+    assert shown["modelled"]
+    assert shown["line"] != strip(made(40))["line"]
+    assert shown["compactions"] == "M212.5 0V56"
+    assert shown["label"] == "Replayed prompt tokens (modelled) over 40 steps, 1 compaction marked"

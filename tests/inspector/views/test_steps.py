@@ -142,3 +142,18 @@ def test_a_part_that_is_not_there_is_not_found(client, gap):
     assert client.get(gap.get_absolute_url() + "messages/99999/part/0").status_code == 404
     assert client.get(gap.get_absolute_url() + "messages/1/part/9").status_code == 404
     assert client.get(gap.get_absolute_url() + "messages/0/part/0").status_code == 404
+
+
+def test_the_replayed_view_shows_what_the_replay_would_have_sent_in_list_head_and_strip(client, gap):
+    """With a window of 100,000 tokens the replay compacts long before the recording does."""
+    steps = gap.get_absolute_url() + "steps?window=100000&at=40"
+    recorded, replayed = (client.get(steps + side).content.decode() for side in ("", "&side=replayed"))
+    counts = [re.findall(r'step-tokens">([^<]+)<', text) for text in (recorded, replayed)]
+    assert not any("≈" in count for count in counts[0])
+    assert all("≈" in count for count in counts[1])
+    assert counts[0][39] != counts[1][39].removeprefix("≈")
+    head = re.findall(r"<span>([\d,]+ prompt tokens \([a-z]+\))</span>", replayed)
+    assert head[0].endswith("(modelled)")
+    assert re.search(r"recorded: [\d,]+ prompt tokens \(provider\)", replayed)
+    assert "Replayed prompt tokens (modelled) over 55 steps, 2 compactions marked" in replayed
+    assert "Recorded prompt tokens over 55 steps, 1 compaction marked" in recorded
