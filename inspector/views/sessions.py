@@ -12,7 +12,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from inspector import convert
-from inspector.figures.context_timeline import context_timeline
+from inspector.figures.context_timeline import context_timeline, rows_of
+from inspector.figures.picture import context_picture
 from inspector.htmx import render_part, wants_part
 from inspector.presenters import overview, without_calls
 from inspector.presenters.numbers import step_number
@@ -110,7 +111,8 @@ def _figure(page: Frame) -> dict[str, Any]:
     part = bool(getattr(page.request, "htmx", None))
     return {
         "id": "timeline",
-        "rows": 2 + len(found.data.tracks),
+        "rows": rows_of(found.data),
+        "picture": context_picture(found.data),
         "data": None if part else json.loads(context_timeline(found.data).to_json()),
         "caption": overview.caption(found.data, found.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",

@@ -34,6 +34,51 @@ def test_a_click_on_a_point_opens_its_step(overview):
     overview.wait_for_url(re.compile(r"steps\?at=2\d"))
 
 
+def test_hovering_says_tokens_share_and_step(overview):
+    layer = overview.locator("#timeline .nsewdrag").first.bounding_box()
+    overview.mouse.move(layer["x"] + layer["width"] * 0.5, layer["y"] + layer["height"] * 0.5)
+    overview.wait_for_selector(".hoverlayer text")
+    said = overview.locator(".hoverlayer").text_content()
+    assert re.search(r"[\d.]+k tokens \(\d+\s%\) at step 28", said), said
+    assert "step 28" in said
+
+
+def test_without_javascript_there_is_a_picture_instead_of_the_chart(open_page, sessions):
+    page = open_page(java_script_enabled=False)
+    page.goto(sessions("timing-gap") + "?window=100000")
+    assert page.locator(".picture .picture-recorded").first.is_visible()
+    assert page.locator(".picture .picture-replayed").first.is_visible()
+    assert not page.locator("[data-plot]").is_visible()
+    assert "Drawing" not in page.inner_text("body")
+    shot(page, "overview-no-script", full_page=True)
+
+
+def test_in_print_the_picture_stands_for_the_chart(overview):
+    assert not overview.locator(".picture").is_visible()
+    overview.emulate_media(media="print")
+    assert overview.locator(".picture").is_visible()
+    assert not overview.locator("[data-plot]").is_visible()
+    shot(overview, "overview-print", full_page=True)
+
+
+def test_on_a_phone_a_picture_of_the_replay_stays_above_the_settings(open_page, sessions):
+    page = open_page(360, 640)
+    page.goto(sessions("timing-gap"))
+    drawn(page)
+    page.focus("#set-summary")
+    inside = """id => {
+      const [seen, field] = [".settings-picture", id].map((one) => document.querySelector(one).getBoundingClientRect());
+      return seen.top >= 40 && seen.bottom <= field.top && field.bottom <= innerHeight;
+    }"""
+    wait(page, inside, "#set-summary")
+    before = page.locator("#timeline-lines .picture-replayed").get_attribute("d")
+    page.focus("#set-window")
+    page.fill("#set-window", "100000")
+    page.wait_for_url(re.compile("window=100000"))
+    wait(page, inside, "#set-window")
+    assert page.locator("#timeline-lines .picture-replayed").get_attribute("d") != before
+
+
 def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
     overview.focus("[data-plot]")
     overview.keyboard.press("End")
