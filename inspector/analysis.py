@@ -136,7 +136,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 
 
 def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
-    return str(row.pk), row.revision, row.effective_window, choice
+    return str(row.pk), row.revision, row.requests is None, row.effective_window, choice
 
 
 def _budget() -> Callable[[int], None]:
@@ -174,7 +174,9 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object]) -> Ana
     )
     data = timeline(ledger, observed, replayed)
     head = convert.load_head(row)
-    facts = Facts(head, ledger, attribution, judge_session(head, window_of(row, Choice())))
+    facts = Facts(
+        head, ledger, attribution, judge_session(head, window_of(row, Choice())), convert.request_words_of(row)
+    )
     key = (str(row.pk), row.revision)
     return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, facts, key)
 

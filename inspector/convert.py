@@ -22,6 +22,7 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
 from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
+from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode, encode
@@ -34,7 +35,7 @@ from inspector.models.windows import stated_window
 from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
-FETCHED = 2_000  # keys of texts in memory at once
+FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 RECOUNTED = 200  # events in memory at once while columns are made again
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
@@ -227,6 +228,37 @@ def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEve
 def load_content(body: bytes) -> Content:
     """The message in a payload's bytes."""
     return decode(_unpack(body), Content, "message")
+
+
+def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
+    """All messages of a stored session, or of one that is being imported, without place and time, few in memory."""
+    row = value if isinstance(value, Session) else value.row
+    for body in _bodies(value.keys) if row is None else _bodies_of(row):
+        content = load_content(body)
+        yield CoreEvent(content.role, content.parts, author=content.author, meta=content.meta)
+
+
+def _bodies_of(row: Session) -> Iterator[bytes]:
+    bodies = Event.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
+    return iter(bodies.iterator(chunk_size=FEW))
+
+
+def _bodies(keys: Sequence[bytes]) -> Iterator[bytes]:
+    for first in range(0, len(keys), FEW):
+        some = keys[first : first + FEW]
+        bodies = dict(Payload.objects.filter(sha256__in=some).values_list("sha256", "body"))
+        by_key = {bytes(key): body for key, body in bodies.items()}
+        yield from (by_key[key] for key in some)
+
+
+def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:
+    """Where the words of the users' requests are; None where they have not been looked up yet."""
+    return None if row.requests is None else decode(bytes(row.requests), tuple[RequestWords, ...], "requests")
+
+
+def request_columns(words: tuple[RequestWords, ...]) -> dict[str, Any]:
+    """The column of a session's row for them."""
+    return {"requests": encode(words)}
 
 
 def load_session(row: Session) -> CoreSession:

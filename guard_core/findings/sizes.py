@@ -134,6 +134,8 @@ def near_misses(case: Case) -> list[Finding]:
 def late(case: Case) -> list[Finding]:
     """Compactions that came only after a request had been over the window."""
     over, previous = case.over, -1
+    if case.is_recorded:  # what was answered fitted
+        over = over[case.facts.ledger.steps["response"][over] < 0]
     pairs: list[tuple[int, int, int]] = []  # step over the window, step and index of the compaction
     for item in case.fired:
         recent = over[(over < item.step) & (over >= item.step - LATE_STEPS) & (over > previous)]

@@ -109,6 +109,11 @@ def _late(case: Case, finding: Finding) -> str:
 
 def _overflow(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    if numbers["answered"] == numbers["calls"]:
+        return (
+            f"Peak estimated at {percent(1 + numbers['over_share'])} of the window at {at_step(finding.step)}, yet it "
+            "was answered: the window is larger, or the estimate too high."
+        )
     where = at_step(numbers["first"]) if numbers["calls"] == 1 else f"the first at {at_step(numbers['first'])}"
     return (
         f"{_head(case)}{counted(numbers['calls'], 'call')} over the window, {where}; peak "

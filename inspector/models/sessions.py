@@ -10,7 +10,7 @@ from django.urls import reverse
 import guard_core
 from inspector.models.recordings import Recording
 
-REVISION = 2  # of what the list stores of findings; raise it when that changes while the engine does not
+REVISION = 3  # of what the list stores of findings; raise it when that changes while the engine does not
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
 
@@ -65,6 +65,7 @@ class Session(models.Model):
     # The verdict and the counts of findings are those under this window, by this engine.
     assessed_window = models.BigIntegerField(null=True)
     assessed_by = models.CharField(max_length=40, blank=True, default="")
+    requests = models.BinaryField(null=True)  # guard_core RequestWords; empty: not looked up yet
     indexed = models.IntegerField(default=0)  # events that the text search knows; all of them when it equals `events`
 
     class Meta:

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from guard_core.attribution import attribute
 from guard_core.errors import GuardError
-from guard_core.findings import LOOP_LENGTH, Facts, conclusions
+from guard_core.findings import LOOP_LENGTH, Facts, conclusions, request_words
 from guard_core.findings.verdict import peak_of
 from guard_core.window_evidence import judge_session
 from inspector import convert
@@ -76,7 +76,11 @@ def assess(row: Session) -> None:
         for name, value in columns.items():
             setattr(row, name, value)
     judged = judge_session(head, convert.window_in_use(row))
-    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged)
+    words = convert.request_words_of(row)
+    if words is None:  # stored by an older version
+        words = request_words(head, ledger, convert.stored_events(row))
+        columns |= convert.request_columns(words)
+    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words)
     Session.objects.filter(pk=row.pk).update(**columns, **assessment(facts))
     row.refresh_from_db()
 

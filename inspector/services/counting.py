@@ -17,7 +17,7 @@ from django.db import transaction
 from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
 from guard_core.events import Event
-from guard_core.findings import Facts
+from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode
@@ -40,7 +40,7 @@ from inspector.texts import Writer
 
 APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
 PACKED = (GZIP_MAGIC, ZIP_MAGIC)
-FETCHED = 100  # messages in memory at once
+FETCHED = 100  # messages between two looks whether the import goes on
 FORGET_SECONDS = 0.2  # between two looks whether the import goes on
 
 
@@ -171,7 +171,7 @@ class _Intake:
         _take_back(writer.row, count, self._watch)
         writer.cut(count)
         self._tally = _Tally()
-        for event in _events(writer.row):
+        for event in convert.stored_events(writer.row):
             self._tally.add(event)
 
     def _close(self) -> None:
@@ -185,10 +185,18 @@ class _Intake:
         ledger = Ledger.counted(session, self._tally.counter)
         attribution = attribute(ledger)
         judged = judge_session(session)
-        facts = Facts(session, ledger, attribution, _in_use(session, judged))
+        words = request_words(session, ledger, self._watched(convert.stored_events(texts)))
+        facts = Facts(session, ledger, attribution, _in_use(session, judged), words)
         counts = session_counts(facts, self._tally.tools.counts)
         stored = attribution if ledger.event_count else None
         self.counted.append(Counted(session, ledger, stored, judged.sourced, counts))
+
+    def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Events on their way to a look that takes time; the import may be cancelled meanwhile."""
+        for number, event in enumerate(events):
+            if number % FETCHED == 0:
+                self._watch.stored(0)
+            yield event
 
 
 def _in_use(session: CoreSession, judged: WindowJudgement) -> WindowJudgement:
@@ -207,14 +215,6 @@ def _take_back(row: Session, count: int, watch: Watcher) -> None:
     with transaction.atomic():
         EventRow.objects.filter(session=row, seq__gte=count).delete()
         Session.objects.filter(pk=row.pk).update(events=count)
-
-
-def _events(row: Session) -> Iterator[Event]:
-    """The messages of the events that are stored under a row, few in memory at a time."""
-    bodies = EventRow.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
-    for body in bodies.iterator(chunk_size=FETCHED):
-        content = convert.load_content(body)
-        yield Event(content.role, content.parts, author=content.author, meta=content.meta)
 
 
 def _is_packed(recording: Recording) -> bool:

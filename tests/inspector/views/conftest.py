@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guard_core.attribution import attribute
-from guard_core.findings import Facts
+from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.simulator.samples import SAMPLES
@@ -25,7 +25,8 @@ def stored(value: Session, window: int = 200_000, title: str = "made") -> Row:
     sourced = value.window or Sourced(window, Source.ASSUMED, "for a test")
     digest = hashlib.sha256(f"{title}{ledger.event_count}".encode()).hexdigest()
     recording = Recording.objects.create(sha256=digest, name=title, size=1, format=value.format)
-    facts = Facts(value, ledger, attribute(ledger), judge_session(value, sourced))
+    words = request_words(value, ledger, value.events)
+    facts = Facts(value, ledger, attribute(ledger), judge_session(value, sourced), words)
     return store_session(recording, 0, value, ledger, facts.attribution, window=sourced, counts=session_counts(facts))
 
 

@@ -1,0 +1,119 @@
+"""Requests of the user: quoted, looked for in every later request and summary, and the compaction that lost them."""
+
+import pytest
+
+from guard_core.findings import Facts, recorded_findings, request_words
+from guard_core.ledger import Ledger
+from guard_core.recordings import read
+from guard_core.sessions import ModelCall
+from guard_core.views import Span
+from tests.builders import model, session, user
+from tests.guard_core.findings.cases import compaction, of_replay, record, trace
+from tests.guard_core.recordings.reading import SAMPLES as FILES
+
+ASK = "Please rename the column tenant to workspace everywhere"
+
+
+def talk(*compactions, after=(), ask=ASK):
+    """One turn of six calls whose request is message 0; `after`: events by index that say something else."""
+    events = [user(ask), *(model("working on it") for _ in range(6))]
+    for index, event in dict(after).items():
+        events[index] = event
+    calls = tuple(ModelCall(step + 1, step + 1, 1_000 + 100 * step) for step in range(6))
+    return session(*events, calls=calls, compactions=compactions)
+
+
+def lost(built):
+    """The findings of this kind."""
+    return [item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost"]
+
+
+def test_a_request_that_nothing_quotes_any_more_is_lost():
+    (found,) = lost(talk(compaction(3)))
+    assert (found.severity, found.step) == ("warning", 2)
+    assert found.sentence == f'Your request "{ASK}" left the context at step 3 (compaction 1); nothing quotes it since.'
+    assert found.numbers["quote"] == ASK
+    assert (found.numbers["message"], found.numbers["compaction"], found.numbers["quoted_by"]) == (0, 0, [])
+    steps = [found.numbers[name] for name in ("last_step_verbatim", "first_absent", "last_absent")]
+    assert steps == [1, 2, 5]
+
+
+def test_a_request_that_the_summary_still_quotes_is_only_noted():
+    (found,) = lost(talk(compaction(3, summary=f"The user said: {ASK}. Half is done.")))
+    assert (found.severity, found.numbers["quoted_by"], found.numbers["first_absent"]) == ("info", [0], -1)
+    assert found.sentence.endswith("the summary still quotes it.")
+
+
+def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_made_it():
+    (found,) = lost(talk(compaction(3, summary=f"Task: {ASK}"), compaction(5, summary="almost done")))
+    assert (found.numbers["compaction"], found.numbers["compactions"], found.numbers["quoted_by"]) == (1, [0, 1], [0])
+    assert found.step == 4
+    assert found.sentence.endswith("nothing quotes it since. Compaction 1 still quoted it.")
+
+
+def test_white_space_is_folded_before_words_are_compared():
+    assert lost(talk(compaction(3, summary=f"Task:\n  {ASK.replace(' ', chr(10))}")))[0].severity == "info"
+
+
+def test_a_request_that_is_kept_verbatim_is_not_lost():
+    assert lost(talk(compaction(3, (0, 1)))) == []
+
+
+def test_a_kept_message_that_quotes_the_request_keeps_it():
+    (found,) = lost(talk(compaction(4, (2, 4)), after={3: model(f"You asked: {ASK}. I begin.")}))
+    assert found.severity == "info"
+    assert found.sentence.endswith("later messages quote it.")
+
+
+def test_a_request_that_comes_up_again_was_missing_only_in_between():
+    (found,) = lost(talk(compaction(3), after={4: model(f"What was the task? {ASK}?")}))
+    assert (found.numbers["first_absent"], found.numbers["last_absent"]) == (2, 3)
+    assert "is in no request of steps 3 to 4 (compaction 1)" in found.sentence
+
+
+def test_a_sealed_summary_may_hold_it_so_nothing_is_claimed():
+    (found,) = lost(talk(compaction(3, kind="opaque", summary="")))
+    assert (found.severity, found.numbers["sealed"]) == ("info", [0])
+    assert "not readable" in found.sentence
+
+
+def test_a_request_answered_before_the_compaction_is_not_missed():
+    events = [user(ASK), model("done"), user("Thank you, now write the tests"), model("here"), model("more")]
+    calls = tuple(ModelCall(at, at, 1_000) for at in (1, 3, 4))
+    assert lost(session(*events, calls=calls, compactions=(compaction(2),))) == []
+
+
+def test_very_short_words_are_no_request_to_look_for():
+    assert lost(talk(compaction(3), ask="go on")) == []
+
+
+def test_a_long_request_is_quoted_by_its_first_words():
+    (found,) = lost(talk(compaction(3), ask=ASK + " and then tell me which tests failed and why they did"))
+    assert len(found.numbers["quote"]) <= 60
+    assert not found.numbers["is_whole"]
+    assert " …" in found.sentence
+
+
+def test_texts_are_read_only_where_a_request_was_removed():
+    def unread():
+        raise AssertionError("nobody needs these texts")
+        yield
+
+    built = talk(compaction(3, (0, 1)))
+    assert request_words(built, Ledger.of(built), unread()) == ()
+
+
+def test_of_a_replay_only_the_message_itself_is_spoken_of():
+    facts = Facts.of(talk())
+    gone = of_replay(facts, trace(facts, record(2, kept_from=3)))["request_lost"]
+    assert (gone.severity, gone.numbers["message"]) == ("info", 0)
+    kept = trace(facts, record(2, carried=(Span(0, 1),), kept_from=3))
+    assert "request_lost" not in of_replay(facts, kept)
+
+
+@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+def test_the_second_summary_of_the_long_session_drops_what_the_first_quotes():
+    (built,) = read(FILES / "claude-code" / "long-2-compactions.jsonl").sessions
+    (found,) = lost(built)
+    assert (found.numbers["compaction"], found.numbers["quoted_by"], found.step) == (1, [0], 109)
+    assert found.numbers["quote"].startswith("let's go with option 1.")

@@ -1,0 +1,146 @@
+"""The verdict leads with what matters most, in at most 25 words, and says what it rests on."""
+
+import re
+
+import pytest
+
+from guard_core.errors import GuardError
+from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
+from guard_core.recordings import read
+from guard_core.sessions import Source
+from guard_core.simulator.samples import SAMPLES
+from tests.builders import model, session, user
+from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
+from tests.guard_core.findings.test_requests import ASK, talk
+from tests.guard_core.findings.test_without import CUTS, TWICE
+from tests.guard_core.recordings.reading import SAMPLES as FILES
+
+
+def verdict(built):
+    return conclusions(Facts.of(built))[1]
+
+
+@pytest.mark.parametrize(
+    ("built", "kind", "sentence"),
+    [
+        (
+            SAMPLES["healthy"].build(),
+            "healthy",
+            "Healthy: no compaction needed; peak 60.2 % of the window at step 75.",
+        ),
+        (
+            SAMPLES["unpersisted-loop"].build(),
+            "loop",
+            "A loop: 15 compactions at consecutive steps 68 to 82, without progress.",
+        ),
+        (
+            chat(9_000, 12_000),
+            "window_contradicted",
+            "A prompt of 12,000 tokens was answered, above the window set by hand of 10,000. Set the real window.",
+        ),
+        (
+            talk(compaction(3)),
+            "request_lost",
+            '1 compaction; your request "Please rename the column …" left the context at step 3, nothing quotes it '
+            "since.",
+        ),
+        (
+            chat(*TWICE, compactions=CUTS[:1]),
+            "request_lost",
+            '1 compaction; your request "Please begin with the report …" left the context at step 5, nothing quotes '
+            "it since.",
+        ),
+        (session(user("hello")), "no_calls", "No model call in this session."),
+    ],
+)
+def test_it_leads_with_what_matters_most(built, kind, sentence):
+    said = verdict(built)
+    assert (said.kind, said.sentence) == (kind, sentence)
+
+
+def told(summary="Task: Please begin with the report of the week", **fields):
+    """Two compactions whose summaries quote the request, so that what they were good for leads."""
+    cuts = (compaction(5, summary=summary), compaction(9, summary=summary))
+    return verdict(chat(*TWICE, compactions=cuts, **fields))
+
+
+def test_needless_compactions_are_said_with_the_peak_without_them():
+    said = told()
+    assert said.kind == "needless"
+    assert said.sentence.startswith("2 compactions, none needed: without them, the peak is ")
+    assert said.sentence.endswith("% of the window at step 11.")
+
+
+def test_needed_ones_are_said_with_the_calls_over_the_window():
+    said = told(window=4_800)
+    assert said.kind == "needed"
+    assert said.sentence.startswith("2 compactions, no overflow. Without any: peak 10")
+    assert "calls over it" in said.sentence
+
+
+def test_a_compaction_that_came_too_late_names_the_step_that_was_over():
+    said = verdict(SAMPLES["small-window"].build())
+    assert said.kind == "late"
+    assert re.fullmatch(r"1 compaction; too late: step 6 was \d+ % over the window \(modelled\)\.", said.sentence)
+
+
+def test_an_estimate_over_the_window_of_answered_calls_is_not_called_an_overflow():
+    said = verdict(session(user("x" * 60_000), model("yes"), window=10_000, reported=False))
+    assert said.severity == "warning"
+    assert "yet it was answered: the window is larger, or the estimate too high." in said.sentence
+
+
+def test_an_assumed_window_is_in_the_sentence():
+    assert told(source=Source.ASSUMED).sentence.endswith(", if the window is 128,000.")
+    assert verdict(chat(1_000, 2_000, source=Source.ASSUMED)).sentence == (
+        "Healthy: no compaction needed; peak 1.6 % of the window at step 2, if the window is 128,000."
+    )
+
+
+def test_a_peak_without_any_count_is_called_an_estimate():
+    said = verdict(session(user("hello " * 100), model("yes"), reported=False))
+    assert "(estimated)" in said.sentence
+    assert {"modelled_tokens", "sizes_only"} <= set(said.assumptions)
+
+
+def test_compactions_after_the_last_call_are_at_the_end_of_the_recording():
+    said = verdict(chat(1_000, 1_100, compactions=(compaction(3),)))
+    assert said.sentence == "1 compaction at the end of the recording; peak 11.0 % of the window at step 2."
+
+
+def test_a_compaction_whose_removed_messages_are_not_in_the_file_is_not_judged():
+    said = verdict(chat(1_000, 1_100, 1_200, compactions=(compaction(3, (0, 3)),)))
+    assert "what it removed is not in the file" in said.sentence or said.kind == "grown"
+
+
+def test_a_replay_has_a_verdict_of_its_own():
+    facts, made = replayed(SAMPLES["long-coding"].build())
+    said = replayed_verdict(facts, made, tuple(of_replay(facts, made).values()))
+    assert said.sentence.startswith("3 compactions")
+
+
+def test_a_simulated_session_is_judged_by_its_replay():
+    built = session(*[model("answer " * 900) for _ in range(30)], window=8_000, reported=False, usage_ratio=1.5)
+    found, said = conclusions(Facts.of(built))
+    assert any(finding.kind == "avoided_overflows" for finding in found)
+    assert "compaction" in said.sentence
+
+
+@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+def test_every_sample_has_a_verdict_of_at_most_25_words():
+    files = [path for path in sorted(FILES.rglob("*")) if path.is_file() and path.stat().st_size < 2_000_000]
+    for path in files:
+        if path.name in ("README.md", "index.json"):
+            continue
+        try:
+            sessions = read(path).sessions
+        except GuardError:
+            continue
+        for built in sessions:
+            said = recorded_verdict(facts := Facts.of(built), recorded_findings(facts))
+            assert len(said.sentence.split()) <= 25, said.sentence
+            assert said.numbers or said.kind == "no_calls"
+
+
+def test_the_quoted_request_is_as_the_user_wrote_it():
+    assert f'"{ASK[:20]}' in verdict(talk(compaction(3))).sentence
