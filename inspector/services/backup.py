@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,19 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import Error, connection, transaction
 
 from guard_core import __version__
+from inspector.lease import Refused
 from inspector.models import Recording
 from inspector.models.recordings import stored_at
 
 Digests = tuple[str, str]  # of a recording, and of its write-ahead log or empty
+CONTENTS, SQLITE, DUMP = "backup.json", "inspector.sqlite3", "inspector.dump"  # in the archive; the first comes last
 ATTEMPTS = 3  # a recording that is deleted while the backup runs begins it anew
 NO_PG_DUMP = "pg_dump is not installed here; it comes with PostgreSQL's client programs (Debian: postgresql-client)."
 
 
-class BackupFailed(Exception):
-    """The text is one sentence for a person; nothing was left at the target."""
+class BackupFailed(Refused):
+    """Nothing was left at the target."""
 
 
 def backup(target: Path) -> dict[str, Any]:
@@ -47,6 +50,8 @@ def backup(target: Path) -> dict[str, Any]:
         os.replace(unfinished, target)
     except OSError as error:
         raise BackupFailed(f"The backup cannot be written: {error.strerror}: {error.filename}.") from error
+    except (Error, sqlite3.Error) as error:
+        raise BackupFailed(f"The database cannot be read ({' '.join(str(error).split())}).") from error
     finally:
         unfinished.unlink(missing_ok=True)
     return contents
@@ -57,6 +62,8 @@ def _write(path: Path) -> dict[str, Any]:
         folder = Path(name)
         with _snapshot(folder) as (dump, recordings), path.open("xb") as file:
             os.chmod(path, 0o600)
+            with dump.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
             with tarfile.open(fileobj=file, mode="w") as archive:
                 archive.add(dump, dump.name)
                 sizes = [_add_recording(archive, digests) for digests in recordings]
@@ -65,8 +72,9 @@ def _write(path: Path) -> dict[str, Any]:
                     "recordings": len(sizes),
                     "bytes": sum(sizes),
                     "database": dump.name,
+                    "sha256": digest,
                 }
-                _add_text(archive, folder / "backup.json", json.dumps(contents, indent=1))
+                _add_text(archive, folder / CONTENTS, json.dumps(contents, indent=1))
             file.flush()
             os.fsync(file.fileno())
     return contents
@@ -98,7 +106,7 @@ def _snapshot(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
 
 def _sqlite(folder: Path) -> tuple[Path, list[Digests]]:
     """SQLite's own backup, over a connection of its own: it neither waits for a writer nor makes one wait."""
-    path = folder / "inspector.sqlite3"
+    path = folder / SQLITE
     source = sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
     copy = sqlite3.connect(path)
     try:
@@ -120,7 +128,7 @@ def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
     program = shutil.which("pg_dump")
     if program is None:
         raise BackupFailed(NO_PG_DUMP)
-    path = folder / "inspector.dump"
+    path = folder / DUMP
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -132,6 +140,20 @@ def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
     if done.returncode:
         raise BackupFailed(f"pg_dump failed: {' '.join(done.stderr.split())[:500]}")
     yield path, recordings
+
+
+def load_dump(dump: Path) -> None:
+    """Bring a dump into the PostgreSQL database, which is empty: all of it or nothing. Raises Refused."""
+    program = shutil.which("pg_restore")
+    if program is None:
+        raise Refused(NO_PG_DUMP.replace("pg_dump", "pg_restore"))
+    if connection.introspection.table_names():
+        raise Refused("The database that DATABASE_URL names is not empty. Nothing was changed. Give an empty one.")
+    database = str(connection.settings_dict["NAME"])
+    command = [program, "--no-owner", "--exit-on-error", "--single-transaction", f"--dbname={database}", str(dump)]
+    done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Refused(f"pg_restore failed: {' '.join(done.stderr.split())[:500]}. Nothing was changed.")
 
 
 def _access() -> dict[str, str]:

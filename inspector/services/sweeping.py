@@ -12,20 +12,22 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Exists, OuterRef
 
+from inspector.durable import CHECKS
 from inspector.models import Import, Recording, Session
 from inspector.services.importing import UNDER_WAY
+from inspector.services.restoring import STAGING
 from inspector.services.uncertain import NOTE, settle
 from inspector.services.uploads import drop_unused
 
-CHECKS = ".check-"  # how the folders begin in which a database is looked at
 DAY = 86_400.0  # seconds; no upload takes so long
 
 
 def sweep_alone() -> None:
     """Sweep a data folder that no other process uses: nothing in `incoming` is still coming in."""
     _sweep_incoming(-math.inf)
-    for folder in Path(settings.DATA_DIR).glob(f"{CHECKS}*"):
-        shutil.rmtree(folder)
+    for prefix in (CHECKS, STAGING):
+        for folder in Path(settings.DATA_DIR).glob(f"{prefix}*"):
+            shutil.rmtree(folder)
     _drop_unneeded()
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.conf import settings
+from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from inspector.lease import beside
+from inspector.management.refusals import refusals
 from inspector.presenters.numbers import counted, size
-from inspector.services.backup import BackupFailed, backup
+from inspector.services.backup import backup
 
 
 class Command(BaseCommand):
     help = (
-        "Write a backup while the server runs. To restore: unpack it into an empty folder and start with that folder "
-        "as DATA_DIR; with PostgreSQL also pg_restore --no-owner --dbname=NAME inspector.dump into an empty database."
+        "Write everything stored to one file, while the server runs. `manage.py restore FILE` brings it back. "
+        "Exit code 2 when it cannot be written."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -24,9 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         target = options["file"] or Path(f"inspector-{timezone.now():%Y%m%d-%H%M%S}.tar")
-        try:
+        with refusals(), closing(beside(Path(settings.DATA_DIR))):
             contents = backup(target)
-        except BackupFailed as error:
-            raise CommandError(str(error)) from error
         recordings = counted(contents["recordings"], "recording")
         self.stdout.write(f"{target}: {contents['database']}, {recordings}, {size(contents['bytes'])} of recordings")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -10,7 +12,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error
 
+from inspector.lease import alone
+from inspector.management.refusals import refusals
 from inspector.services.moving import MoveFailed, move
+from inspector.services.opening import check
 
 
 class Command(BaseCommand):
@@ -25,8 +30,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.EMBEDDED:
             raise CommandError("DATABASE_URL names a PostgreSQL database already; unset it to move from SQLite.")
+        with refusals():
+            lease = alone(Path(settings.DATA_DIR))
+            check()
         try:
-            count = move(options["url"], self.stdout.write)
+            with closing(lease):
+                count = move(options["url"], self.stdout.write)
         except (MoveFailed, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error
         except Error as error:

@@ -10,9 +10,10 @@ from uuid import uuid4
 import pytest
 from django.db import Error
 
+from inspector.durable import CHECKS
 from inspector.models import Import, Recording, Session
 from inspector.services.importing import submit
-from inspector.services.sweeping import CHECKS, sweep_alone, sweep_daily
+from inspector.services.sweeping import sweep_alone, sweep_daily
 from inspector.services.uncertain import NOTE
 from inspector.services.uploads import receive
 

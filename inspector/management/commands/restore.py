@@ -1,0 +1,46 @@
+"""`manage.py restore FILE`: a backup, or the copy of a database from before an upgrade, back into the data folder."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from inspector.lease import alone
+from inspector.management.refusals import refusals
+from inspector.presenters.numbers import counted, size
+from inspector.services.restoring import restore
+
+
+class Command(BaseCommand):
+    help = (
+        "Verify a backup (every recording by its SHA-256, the database page by page) and put it into an empty data "
+        "folder. Exit code 2, and nothing changed, when it is damaged, the folder is in use or a server runs on it."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path, help="written by `manage.py backup`, or a copy in DATA_DIR/backups")
+        parser.add_argument(
+            "--replace", action="store_true", help="move what the data folder holds aside, into a folder in it"
+        )
+        parser.add_argument("--check", action="store_true", help="only verify the file")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        folder, file = Path(settings.DATA_DIR), options["file"]
+        with refusals(), closing(alone(folder)):
+            restored = restore(file, replace=options["replace"], only_check=options["check"])
+        recordings = f"{counted(restored.recordings, 'recording')}, {size(restored.size)} of recordings"
+        self.stdout.write(f"{file}: database and {recordings}, verified.")
+        if restored.lost:
+            lost, names = counted(len(restored.lost), "recording"), ", ".join(restored.lost[:5])
+            self.stdout.write(f"{lost} cannot be downloaded any more, whose bytes are gone or damaged: {names}.")
+        if options["check"]:
+            return
+        self.stdout.write(f"Restored into {folder}. Start the server.")
+        if restored.aside is not None:
+            self.stdout.write(f"What was here before is in {restored.aside}. Delete it when you no longer need it.")
