@@ -7,7 +7,10 @@ the declared length is checked first and the bytes are counted as they come.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
+
+from inspector.trouble import trouble_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -46,6 +49,12 @@ class BodyLimit:
         except BodyTooLarge:
             if not started:
                 await _refuse(send, limit, is_upload)
+        except OSError as error:  # Django spools the body to disk before any of its own code can answer
+            trouble = trouble_of(error)
+            if started or trouble is None:
+                raise
+            await _drained(receive, limit)
+            await _answer(send, trouble.status, f"{trouble.words}\n")
 
 
 def _length_allowed(scope: Message, limit: int) -> bool:
@@ -69,9 +78,22 @@ def _counted(receive: Receive, limit: int) -> Receive:
     return counted
 
 
+async def _drained(receive: Receive, limit: int) -> None:
+    """Let the rest of the body come in, unread: a browser that is still sending does not read an answer."""
+    rest = _counted(receive, limit)
+    with suppress(BodyTooLarge):
+        while (message := await rest())["type"] == "http.request" and message.get("more_body"):
+            pass
+
+
 async def _refuse(send: Send, limit: int, is_upload: bool) -> None:
     setting = "MAX_UPLOAD_BYTES" if is_upload else "MAX_BODY_BYTES"
-    text = f"The request is larger than the limit of {limit:,} bytes (setting {setting}). Nothing was stored.\n"
+    await _answer(
+        send, 413, f"The request is larger than the limit of {limit:,} bytes (setting {setting}). Nothing was stored.\n"
+    )
+
+
+async def _answer(send: Send, status: int, text: str) -> None:
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"cache-control", b"no-store"),
@@ -79,5 +101,5 @@ async def _refuse(send: Send, limit: int, is_upload: bool) -> None:
         (b"content-security-policy", b"default-src 'none'"),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode()})

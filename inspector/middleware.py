@@ -3,12 +3,18 @@ no view gives by itself."""
 
 from __future__ import annotations
 
+import logging
+
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
 from inspector.analysis import Apart
+from inspector.trouble import trouble_of
+from inspector.views.errors import troubled
 from inspector.views.replays import page_apart
+
+log = logging.getLogger(__name__)
 
 
 class RequestHeaders:
@@ -31,6 +37,9 @@ class RequestHeaders:
         """What a view cannot answer by itself; None for a mistake of ours."""
         if isinstance(exception, Apart):
             return page_apart(request, exception.replay)
+        if (trouble := trouble_of(exception)) is not None:
+            log.warning("%s %s: %s", request.method, request.path, exception)
+            return troubled(request, trouble)
         return None
 
     async def _later(self, request: HttpRequest) -> HttpResponse:

@@ -65,6 +65,7 @@ FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_HANDLERS = ["inspector.services.uploads.HashedUploads"]
 DATA_UPLOAD_MAX_NUMBER_FILES = 2_000
 MAX_SOCKET_FRAME_BYTES = 262_144
+MIN_FREE_BYTES = env.whole("MIN_FREE_BYTES", 100 * 2**20, 0, 2**50)  # below it /healthz says that the disk is full
 
 INSTALLED_APPS = [
     "django.contrib.staticfiles",
@@ -97,6 +98,10 @@ TEMPLATES = [
 ]
 
 
+# How long a request waits for SQLite's one writer. Less than the 20 seconds that a page waits for an answer.
+LOCK_SECONDS = env.whole("LOCK_SECONDS", 15, 1, 600)
+
+
 def database(url: str) -> dict[str, Any]:
     """A PostgreSQL database from DATABASE_URL, else SQLite in the data folder.
 
@@ -115,7 +120,7 @@ def database(url: str) -> dict[str, Any]:
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": DATA_DIR / "inspector.sqlite3",
             "CONN_MAX_AGE": None,
-            "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20, "init_command": pragmas},
+            "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": LOCK_SECONDS, "init_command": pragmas},
             "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
         }
     parts = urlparse(url)

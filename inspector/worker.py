@@ -156,8 +156,11 @@ class Heartbeat:
     def _run(self) -> None:
         from django.db import connection
 
+        from inspector import health
+
         number = 0
         while not self._over.wait(HEARTBEAT_EVERY):
+            health.beat()
             number += 1
             self.beat(resume=number % RESUME_EVERY == 0, sweep=number % SWEEP_EVERY == 1)
         connection.close()

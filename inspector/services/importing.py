@@ -30,6 +30,7 @@ from inspector.services.growth import Continuation
 from inspector.services.heartbeats import silent
 from inspector.services.uncertain import uncertain
 from inspector.services.uploads import Received, drop_unused, keep
+from inspector.trouble import DISK_FULL, trouble_of
 
 log = logging.getLogger(__name__)
 
@@ -183,9 +184,13 @@ def run_import(job_id: str) -> None:
         message = str(error) or "There was not enough memory to read this file."
         watch.end(Import.State.FAILED, message=message)
     except OSError as error:
-        watch.end(Import.State.FAILED, message=f"The stored file cannot be read here: {error.strerror}.")
-    except Error:  # of the database: the lease runs out, and the import is tried again
-        raise
+        trouble = trouble_of(error)
+        message = trouble.words if trouble else f"The stored file cannot be read here: {error.strerror}."
+        watch.end(Import.State.FAILED, message=message)
+    except Error as error:  # of the database: the lease runs out, and the import is tried again
+        if trouble_of(error) is not DISK_FULL:
+            raise
+        watch.end(Import.State.FAILED, message=DISK_FULL.words)  # where this finds no space, either, it is tried again
     except Exception:
         log.exception("import %s ended with an error that nobody thought of", job_id)
         watch.end(Import.State.FAILED, message="An internal error stopped the import; see the server log.")

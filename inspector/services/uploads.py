@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -59,12 +60,24 @@ class HashedUploads(TemporaryFileUploadHandler):
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self.digest.update(raw_data)
-        super().receive_data_chunk(raw_data, start)
+        with self._removed_on_error():
+            super().receive_data_chunk(raw_data, start)
 
     def file_complete(self, file_size: int) -> Any:
-        file = super().file_complete(file_size)
+        with self._removed_on_error():
+            file = super().file_complete(file_size)
         file.sha256 = self.digest.hexdigest()
         return file
+
+    @contextmanager
+    def _removed_on_error(self) -> Iterator[None]:
+        """A file that the disk cannot hold goes at once: Django lets go of it only with the traceback."""
+        try:
+            yield
+        except OSError:
+            with suppress(OSError):  # what is still to be written does not fit, either
+                self.file.close()
+            raise
 
 
 def take(file: UploadedFile, name: str) -> Received:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+import sys
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+
+from inspector.trouble import UNAVAILABLE, Trouble, trouble_of
+
+RETRY_SECONDS = "5"
 
 
 def plain(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
@@ -34,5 +40,21 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    sentence = "An internal error occurred. Stored data is unharmed; details are in the server log."
+    """The last answer. What went wrong while the body was read, before any view, comes here as well."""
+    trouble = trouble_of(sys.exception())
+    if trouble is not None:
+        return troubled(request, trouble)
+    sentence = "An internal error. What is stored is unharmed; see the server log."
     return plain(request, 500, "Something went wrong", sentence)
+
+
+def troubled(request: HttpRequest, trouble: Trouble) -> HttpResponse:
+    """A full disk or a locked database, in words; as JSON where a script asked."""
+    response: HttpResponse
+    if "application/json" in request.headers.get("Accept", ""):
+        response = JsonResponse({"error": trouble.words}, status=trouble.status)
+    else:
+        response = plain(request, trouble.status, trouble.title, trouble.sentence)
+    if trouble.status == UNAVAILABLE:
+        response["Retry-After"] = RETRY_SECONDS
+    return response

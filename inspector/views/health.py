@@ -1,21 +1,18 @@
-"""Is it up: the process answers, the database answers."""
+"""Is it up, and is it fit to work: for a container's health check and for people."""
 
 from __future__ import annotations
 
-from django.db import connection
-from django.db.utils import Error
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from guard_core import __version__
+from inspector.health import problems
 
 
 @require_safe
 def health(request: HttpRequest) -> JsonResponse:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.fetchone()
-    except Error:
-        return JsonResponse({"status": "the database does not answer", "version": __version__}, status=503)
+    """200 and "ok", else 503 with every reason."""
+    reasons = list(problems())
+    if reasons:
+        return JsonResponse({"status": "failing", "version": __version__, "reasons": reasons}, status=503)
     return JsonResponse({"status": "ok", "version": __version__})

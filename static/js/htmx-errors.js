@@ -19,6 +19,8 @@ function reason(xhr) {
   if (xhr.status === 404) return "That page or session no longer exists.";
   if (xhr.status === 403) return "The server refused this: reload the page and try again.";
   if (xhr.status === 413) return "The file is larger than the server accepts.";
+  if (xhr.status === 507) return "The disk of the data folder is full: free some space and try again. Nothing was changed.";
+  if (xhr.status === 503) return "The database is busy or cannot be reached: try again in a moment. Nothing was changed.";
   return `The server answered with an error (${xhr.status}). Nothing was changed on this page.`;
 }
 

@@ -9,12 +9,19 @@ import pytest
 
 from guard_core.recordings import native
 from guard_core.sessions import Session as CoreSession
+from inspector.health import beat
 from inspector.models import Import
 from inspector.services.importing import run_import, submit
 from inspector.services.uploads import receive
 from tests.builders import model, session, tool_call, tool_result, user
 
 Importer = Callable[..., Import]
+
+
+@pytest.fixture(autouse=True)
+def worker_alive() -> None:
+    """What a worker says of itself every two seconds."""
+    beat()
 
 
 @pytest.fixture

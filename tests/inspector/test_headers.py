@@ -75,7 +75,7 @@ def test_no_other_file_is_served(path, client):
 def test_an_error_of_ours_tells_nothing_of_the_inside(client, monkeypatch):
     from inspector.views import health
 
-    monkeypatch.setattr(health, "connection", None)
+    monkeypatch.setattr(health, "problems", None)
     client.raise_request_exception = False
     answer = client.get("/healthz")
     assert answer.status_code == 500

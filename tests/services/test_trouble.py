@@ -1,0 +1,167 @@
+"""A full disk, a locked database, a dead worker: said in words, nothing left behind, and over when they are over."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.services.server import Running, running, transcript, until
+
+DISK = 48 * 2**20  # bytes of the small disk
+LARGE = 60 * 2**20  # bytes of a file that it cannot hold
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A small disk of its own."""
+    folder = tmp_path_factory.mktemp("disk")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def small(disk: Path) -> Iterator[Running]:
+    """A server whose data folder is on the small disk."""
+    with running(disk / "data", MIN_FREE_BYTES=str(2**20), DATABASE_URL="") as started:
+        started.send("first.json", transcript())
+        yield started
+
+
+@contextmanager
+def filled(disk: Path) -> Iterator[None]:
+    """The disk without a free byte."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while file.write(b"\0" * 4096):
+                pass
+        except OSError:
+            pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+def left(server: Running) -> list[str]:
+    return os.listdir(server.data_dir / "incoming")
+
+
+def test_an_upload_that_the_disk_cannot_hold_is_answered_in_words(small: Running) -> None:
+    answer = small.send("large.jsonl", os.urandom(LARGE))
+    assert answer.status == 507
+    assert "no space left" in answer.text
+    assert "mistake" not in answer.text
+    assert not left(small)
+
+
+def test_an_upload_that_the_folder_for_temporary_files_cannot_hold_is_answered_in_words(
+    disk: Path, tmp_path: Path
+) -> None:
+    with running(tmp_path, TMPDIR=str(disk), DATABASE_URL="") as server:
+        answer = server.send("large.jsonl", os.urandom(LARGE))
+        assert answer.status == 507
+        assert "The disk is full" in answer.text
+        assert server.get("/").status == 200
+
+
+def test_a_small_upload_to_a_full_disk_is_answered_in_words_and_works_when_there_is_space(
+    small: Running, disk: Path
+) -> None:
+    content = transcript(400)
+    with filled(disk):
+        page = small.upload("small.json", content)
+        assert page.status == 507
+        assert "The disk is full" in page.text
+        answer = small.send("small.json", content)
+        assert answer.status == 507
+        assert "no space left" in json.loads(answer.body)["error"]
+    assert small.send("small.json", content).status == 201
+    assert not left(small)
+
+
+def test_a_health_check_names_a_full_disk(small: Running, disk: Path) -> None:
+    with filled(disk):
+        answer = small.get("/healthz")
+        assert answer.status == 503
+        (reason,) = json.loads(answer.body)["reasons"]
+        assert reason["about"] == "disk"
+        assert "MIN_FREE_BYTES" in reason["reason"]
+    until(lambda: small.get("/healthz").status == 200)
+
+
+def test_pages_are_shown_while_the_disk_is_full(small: Running, disk: Path) -> None:
+    with filled(disk):
+        assert small.get("/").status == 200
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server on SQLite that waits for a lock for a second only."""
+    with running(tmp_path_factory.mktemp("impatient"), LOCK_SECONDS="1", DATABASE_URL="") as started:
+        started.send("first.json", transcript())
+        yield started
+
+
+@contextmanager
+def locked(server: Running) -> Iterator[None]:
+    """Another program holds the database."""
+    path = server.data_dir / "inspector.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def session_of(server: Running) -> str:
+    with closing(sqlite3.connect(server.data_dir / "inspector.sqlite3")) as database:
+        (found,) = until(lambda: database.execute("SELECT id FROM inspector_session WHERE deleted IS NULL").fetchone())
+    return f"/s/{UUID(found)}/"
+
+
+@pytest.mark.parametrize("path", ["rename", "delete", "window"])
+def test_a_change_while_the_database_is_locked_is_answered_in_words(impatient: Running, path: str) -> None:
+    session = session_of(impatient)
+    with locked(impatient):
+        answer = impatient.post(f"{session}{path}", b"title=Another&window=64000")
+    assert answer.status == 503
+    assert answer.headers["retry-after"]
+    assert "Another program holds the database" in answer.text
+    assert impatient.get(session).status == 200
+
+
+def test_tags_while_the_database_is_locked_are_answered_in_words(impatient: Running) -> None:
+    session = session_of(impatient)
+    with locked(impatient):
+        answer = impatient.post("/sessions/bulk", f"action=tag&tags=slow&id={session[3:-1]}".encode())
+    assert answer.status == 503
+    assert "mistake" not in answer.text
+
+
+def test_an_upload_while_the_database_is_locked_is_answered_in_words_and_leaves_nothing(impatient: Running) -> None:
+    content = transcript()
+    with locked(impatient):
+        answer = impatient.send("locked.json", content)
+        assert answer.status == 503
+        assert "Nothing was changed" in json.loads(answer.body)["error"]
+        assert not left(impatient)
+    assert impatient.send("locked.json", content).status == 201
+
+
+def test_a_health_check_names_a_locked_database(impatient: Running) -> None:
+    with locked(impatient):
+        answer = impatient.get("/healthz")
+    assert answer.status == 503
+    assert json.loads(answer.body)["reasons"][0] == {"about": "database", "reason": "The database is busy."}
+    until(lambda: impatient.get("/healthz").status == 200)
