@@ -123,6 +123,8 @@ def _tell_unread(source: Source, found: Recording) -> None:
     counted = found.facts.model_calls or any(
         call.prompt_tokens for session in found.sessions for call in (*session.calls, *session.side_calls)
     )
+    if watch.placeholders:
+        source.notes.skipped["placeholder in the place of an id"] = watch.placeholders
     for unknown in watch.unknown:
         whole = not (counted if unknown.counts_tokens else found.facts.tool_calls)
         (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)

@@ -17,6 +17,7 @@ from guard_core.events import Event, OtherPart, Part, Role, ToolCallPart, ToolRe
 from guard_core.recordings import normalise
 from guard_core.recordings.adk_parts import content_parts, pick, pick_object, pick_text
 from guard_core.recordings.build import FactCounter
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.source import Source
 from guard_core.sessions import ModelCall
 
@@ -55,7 +56,7 @@ class Entry:
 def entries(events: list[Any], source: Source, counter: FactCounter) -> list[Entry]:
     """The events by time, then by place; adds to the facts."""
     found: list[Entry] = []
-    ids: set[str] = set()
+    ids = Identities(source, "event")
     for number, time, event in _in_order(events):
         with source.tolerate():
             if not isinstance(event, dict):
@@ -63,11 +64,10 @@ def entries(events: list[Any], source: Source, counter: FactCounter) -> list[Ent
             event_id = pick_text(event, "id")
             if pick(event, "partial") is True:
                 source.notes.skip("streaming piece of an event")
-            elif event_id and event_id in ids:
+            elif ids.is_repeat(event_id, event.get("content")):
                 source.notes.folded += 1
             else:
                 found.append(_entry(event, number, time, source, counter))
-                ids.add(event_id)
     return found
 
 

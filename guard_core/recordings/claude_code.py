@@ -40,13 +40,13 @@ from guard_core.recordings.claude_log import Log
 from guard_core.recordings.claude_prompt import Prompt
 from guard_core.recordings.claude_tree import Node, parents_first
 from guard_core.recordings.first_look import FirstLook
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.shelf import outline
 from guard_core.recordings.source import Line, Source
 from guard_core.sessions import ModelCall, Session
 
 _MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
 _OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
-_MISSING_ID = "(none)"  # all parts without an id are one in the facts
 
 
 class ClaudeCode:
@@ -87,7 +87,9 @@ class _Reader:
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
         self.draft = Draft(self.lines, source) if source.ahead and source.shelf else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents told in progress lines, by message id
-        self.uuids: dict[str, set[str]] = {}  # by kind of line
+        self.uuids: dict[str, Identities] = {}  # by kind of line
+        self.unnamed: ModelCall | None = None  # the last call whose message has no id
+        self.doubled: dict[str, str] = {}  # uuids of several lines, and what the last of them is called here
         self.counter = FactCounter(ClaudeCode.name)
         self.prompt = Prompt(source.notes)
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
@@ -134,7 +136,7 @@ class _Reader:
             return
         self.session_id = self.session_id or fields.text(obj, "sessionId")
         parts = parts_of(message.get("content"))
-        _count_parts(parts, self.counter)
+        self._count_parts(parts)
         self.moved += sum(map(is_moved, parts))
         if started := fields.text(fields.mapping(obj, "toolUseResult"), "agentId"):
             calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
@@ -144,7 +146,7 @@ class _Reader:
             parts,
             node=node,
             role=Role.USER if kind == "user" else Role.MODEL,
-            message_id=fields.text(message, "id"),
+            message_id=self._message_id(line, message, usage),
             model=intern(fields.text(message, "model")),
             usage=usage,
             meta=obj.get("isMeta") is True or is_automatic(parts),
@@ -153,6 +155,22 @@ class _Reader:
             marked=writes_marks(fields.text(obj, "version")),
             unsent=is_unsent(obj, parts),
         )
+
+    @property
+    def _is_blotted(self) -> bool:
+        """Were ids taken out of the lines so far?"""
+        return self.source.watch is not None and self.source.watch.placeholders > 0
+
+    def _message_id(self, line: Line, message: dict[str, Any], usage: ModelCall | None) -> str:
+        """What the lines of one API message share: its id; where ids were taken out, its request's or their tokens."""
+        named = fields.text(message, "id")
+        if named or usage is None or not self._is_blotted:
+            return named
+        if request := fields.text(line.obj, "requestId"):
+            return request
+        same = self.unnamed is not None and _tokens(self.unnamed) == _tokens(usage)
+        self.unnamed = self.unnamed if same and self.unnamed else usage
+        return f"line {self.unnamed.line}"
 
     def _attachment(self, line: Line) -> None:
         """What the software put before the model beside the user's words: an event, but no message of the facts."""
@@ -217,13 +235,19 @@ class _Reader:
     def _node(self, line: Line, kind: str, *, keep_copies: bool = False) -> Node | None:
         """The place of a line in the tree; None for a second copy of a line (resumed and forked files hold them)."""
         uuid = intern(fields.text(line.obj, "uuid"))  # it comes again as the parent of the next line
-        seen = self.uuids.setdefault("message" if kind in {"user", "assistant", "summary"} else kind, set())
-        if uuid in seen and uuid:
+        group = "message" if kind in {"user", "assistant", "summary"} else kind
+        seen = self.uuids.setdefault(group, Identities(self.source, "line"))
+        known = uuid in seen
+        if seen.is_repeat(uuid, fields.mapping(line.obj, "message").get("content"), line.number):
             self.notes.folded += 1
             if not keep_copies:
                 return None
-        seen.add(uuid)
+            known = False
         parent = fields.text(line.obj, "parentUuid")
+        parent = self.doubled.get(parent, parent)
+        if known and uuid:  # another line of the same uuid stands behind the first
+            parent, uuid = self.doubled.get(uuid, uuid), f"{uuid} on line {line.number}"
+            self.doubled[fields.text(line.obj, "uuid")] = uuid
         logical = fields.text(line.obj, "logicalParentUuid")
         sidechain = line.obj.get("isSidechain") is True
         node = Node(line.number, uuid, intern(parent or logical), kind, sidechain, rooted="parentUuid" in line.obj)
@@ -231,6 +255,15 @@ class _Reader:
         return node
 
     # -- facts
+
+    def _count_parts(self, parts: Sequence[Part]) -> None:
+        """Parts that were written without an id are one; those whose ids were taken out are many."""
+        missing = "" if self._is_blotted else "(none)"
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                self.counter.tool_call(part.id or missing)
+            elif isinstance(part, ToolResultPart):
+                self.counter.tool_result(part.call_id or missing, len(part.content or ""))
 
     def _count(self) -> None:
         seen: set[str] = set()
@@ -338,9 +371,5 @@ class _Reader:
         return next((self.titles[key] for key in ("customTitle", "aiTitle", *reversed(own)) if key in self.titles), "")
 
 
-def _count_parts(parts: Sequence[Part], counter: FactCounter) -> None:
-    for part in parts:
-        if isinstance(part, ToolCallPart):
-            counter.tool_call(part.id or _MISSING_ID)
-        elif isinstance(part, ToolResultPart):
-            counter.tool_result(part.call_id or _MISSING_ID, len(part.content or ""))
+def _tokens(call: ModelCall) -> tuple[int | None, ...]:
+    return call.prompt_tokens, call.cached_tokens, call.cache_write_tokens

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.claude_lines import Lines
 from guard_core.recordings.claude_log import Log
 from guard_core.recordings.claude_tree import Node, main_path
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.source import Source
 
 STRETCH = 1_024  # lines that are taken up together
@@ -56,7 +57,7 @@ class Draft:
         self.due = STRETCH + AROUND  # lines of the tree for the next stretch
         self._settled = 0  # of them
 
-    def grow(self, nodes: Sequence[Node], known: Collection[Container[str]]) -> None:
+    def grow(self, nodes: Sequence[Node], known: Collection[Identities]) -> None:
         """Take up the next stretch; `known` have the uuids of all lines so far."""
         stretch = [node for node in nodes[max(0, self._settled - AROUND) :] if not node.sidechain]
         first, last = nodes[self._settled].line, nodes[-AROUND - 1].line

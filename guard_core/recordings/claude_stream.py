@@ -40,6 +40,7 @@ from guard_core.recordings.claude_log import Log
 from guard_core.recordings.claude_run import Run, agent_notes, failed, run_notes, totals, window_of
 from guard_core.recordings.claude_tree import Node
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.shelf import ShelvedEvents, outline
 from guard_core.recordings.source import Line, Shape, Source
 from guard_core.sessions import ModelCall, Session
@@ -96,7 +97,7 @@ class _Reader:
         self.lines = Lines()
         self.runs: dict[str, Run] = {}
         self.session_id = ""
-        self.seen: set[str] = set()
+        self.seen = Identities(self.source, "line")
         self.numbered = source.shape is Shape.LINES
         self.counter = FactCounter(NAME)
 
@@ -182,10 +183,10 @@ class _Reader:
     def _node(self, line: Line, kind: str, run: Run) -> Node | None:
         """The place of a line in its session; None for one that was printed before (a replay)."""
         uuid, agent = intern(fields.text(line.obj, "uuid")), fields.text(line.obj, "parent_tool_use_id")
-        if uuid and uuid in self.seen:
+        said = fields.mapping(line.obj, "message").get("content")
+        if self.seen.is_repeat(uuid, said, self._number(line)):
             self.notes.folded += 1
             return None
-        self.seen.add(uuid)
         node = Node(line.number, uuid, "", kind, bool(agent), rooted=False)
         if agent:
             run.agents.setdefault(agent, []).append(node)

@@ -26,6 +26,7 @@ from guard_core.recordings.anthropic_messages import message_event
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.cline_screen import ScreenReader
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.openai_chat import is_message
 from guard_core.recordings.rebase import view_of
 from guard_core.recordings.source import Shape, Source
@@ -125,7 +126,7 @@ class _History:
         self.log = SessionBuilder(NAME, source)
         self.messages: list[JSON] = []  # the message of each event
         self.marks: list[_Mark] = []
-        self.seen: set[str] = set()
+        self.seen = Identities(source, "message")
         self.reasoning: list[Part] = []  # that led to the next answer
         self.cached_apart = False
 
@@ -157,11 +158,9 @@ class _History:
         return Recording(NAME, (session,), self.facts.facts(), self.source.notes)
 
     def _message(self, message: JSON) -> None:
-        message_id = fields.text(message, "id")
-        if message_id and message_id in self.seen:
+        if self.seen.is_repeat(fields.text(message, "id"), message.get("content")):
             self.source.notes.folded += 1
             return
-        self.seen.add(message_id)
         at = fields.timestamp(message, "ts")
         event = message_event(message, timestamp=at)
         if event is None:

@@ -27,7 +27,7 @@ from guard_core.recordings import fields, gemini_json, gemini_look, gemini_strea
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.first_look import FirstLook
-from guard_core.recordings.gemini_messages import COUNTS, SNAPSHOT, Message, model_call, read_message, shown
+from guard_core.recordings.gemini_messages import COUNTS, SNAPSHOT, Message, model_call, name_of, read_message, shown
 from guard_core.recordings.rebase import LogIndex
 from guard_core.recordings.source import Shape, Source
 from guard_core.sessions import Evidence, RecordedCompaction
@@ -142,7 +142,7 @@ class _Reader:
         elif fields.text(record, "type") in _SPEAKERS:
             self._message(record, line)
         elif fields.text(record, "type") in NOTICES:
-            if self._is_new(fields.text(record, "id")):
+            if self._is_new(name_of(record)):
                 self.notes.skip(f"{record['type']} message")
         elif "sessionId" in record:
             self.header = self.header or record
@@ -160,7 +160,7 @@ class _Reader:
     # -- messages
 
     def _message(self, record: JSON, line: int | None) -> None:
-        message_id = fields.text(record, "id")
+        message_id = name_of(record)
         message = read_message(record, line)
         self._count(message)
         if not self._is_new(message_id):
@@ -216,7 +216,7 @@ class _Reader:
         call = model_call(record, line)
         if call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
-            self.used.add(fields.text(record, "id"))
+            self.used.add(name_of(record))
         self.log.calls.append(replace(call, at=at, response=response))
 
     def _count(self, message: Message) -> None:
@@ -242,7 +242,7 @@ class _Reader:
         for record in records:
             message = read_message(record, line)
             self._count(message)
-            self._is_new(fields.text(record, "id"))
+            self._is_new(name_of(record))
             if message.event.parts:
                 history.append(message.event)
         self._replaced(tuple(history), line)

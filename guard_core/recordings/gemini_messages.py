@@ -37,6 +37,12 @@ class Message:
     results: tuple[ToolResultPart, ...] = ()
 
 
+def name_of(record: JSON) -> str:
+    """What the repeats of one message share: its id; where that was taken out, its time and who spoke."""
+    when = fields.text(record, "timestamp")
+    return fields.text(record, "id") or (f"{when} {fields.text(record, 'type')}" if when else "")
+
+
 def read_message(record: JSON, line: int | None) -> Message:
     role = Role.USER if record.get("type") == "user" else Role.MODEL
     parts = _content(record.get("content")) or _content(record.get("parts"))
@@ -50,7 +56,7 @@ def read_message(record: JSON, line: int | None) -> Message:
         results = tuple(part for call in calls for part in _results(call))
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     meta = role is Role.USER and bool(texts) and texts[0].lstrip().startswith(OWN_OPENINGS)
-    at, source_id = fields.timestamp(record, "timestamp"), fields.text(record, "id")
+    at, source_id = fields.timestamp(record, "timestamp"), name_of(record)
     return Message(Event(role, parts, source_id, line, at, meta=meta), results)
 
 
@@ -106,7 +112,7 @@ def model_call(record: JSON, line: int | None) -> ModelCall:
         model=fields.text(record, "model"),
         timestamp=fields.timestamp(record, "timestamp"),
         line=line,
-        source_id=fields.text(record, "id"),
+        source_id=name_of(record),
     )
 
 

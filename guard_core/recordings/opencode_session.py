@@ -23,6 +23,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings import fields
 from guard_core.recordings.build import FactCounter, SessionBuilder
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.source import Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
@@ -76,6 +77,7 @@ class _Reader:
         self.notes = source.notes
         self.facts = facts
         self.log = SessionBuilder(NAME, source)
+        self.seen = Identities(source, "message")
         self.starts: dict[str, int] = {}  # message id: events before it
         self.pruned: list[_Pruned] = []
         self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
@@ -86,7 +88,7 @@ class _Reader:
 
     def message(self, info: JSON, parts: list[JSON]) -> None:
         message_id, role = fields.text(info, "id"), fields.text(info, "role")
-        if message_id and message_id in self.starts:
+        if self.seen.is_repeat(message_id, parts):
             self.notes.folded += 1
             return
         self.starts[message_id] = len(self.log.events)

@@ -15,6 +15,7 @@ Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -35,6 +36,7 @@ from guard_core.recordings import fields, looks
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.first_look import FirstLook
+from guard_core.recordings.identities import Identities
 from guard_core.recordings.pi_system import SystemPrompt
 from guard_core.recordings.source import Line, Shape, Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
@@ -97,6 +99,11 @@ def _is_pis_own(obj: dict[str, Any]) -> bool:
     return fields.text(message, "role") == "toolResult" or "cacheRead" in fields.mapping(message, "usage")
 
 
+def _content(entry: dict[str, Any]) -> Any:
+    """What an entry says, without its place in the tree."""
+    return {key: value for key, value in entry.items() if key not in ("parentId", "timestamp")}
+
+
 class _Node(NamedTuple):
     line: int
     parent: str
@@ -108,6 +115,8 @@ def _active_path(source: Source) -> set[int] | None:
     Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
     """
     nodes: dict[str, _Node] = {}
+    written: dict[str, bytes] = {}  # what stands on the line of each id
+    last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
     leaf = header = before = ""
     for line in source.lines():
         entry, parent = fields.text(line.obj, "id"), fields.text(line.obj, "parentId")
@@ -115,6 +124,15 @@ def _active_path(source: Source) -> set[int] | None:
             header = header or entry
         if _is_header(line.obj) or not entry or "parentId" not in line.obj:
             continue
+        digest = blake2b(line.raw, digest_size=8).digest()
+        if written.get(entry) == digest:
+            continue
+        if entry in written:  # another line of this id stands behind the first
+            parent = last.get(entry, entry)
+            last[entry] = entry = f"{entry} on line {line.number}"
+        else:
+            parent = last.get(parent, parent)
+        written[entry] = digest
         lost = parent not in nodes and parent not in ("", header)
         nodes[entry] = _Node(line.number, before if lost else parent)
         before = entry
@@ -138,7 +156,7 @@ class Reader:
         self.header: dict[str, Any] = {}
         self.title = ""
         self.system = SystemPrompt()
-        self.seen: set[str] = set()
+        self.seen = Identities(source, "entry")
         self.starts: dict[str, int] = {}  # entry id: events before it
         self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
         self.elsewhere = 0  # messages on other branches
@@ -152,7 +170,7 @@ class Reader:
         if _is_header(line.obj):
             self.header = self.header or line.obj
             self.title = self.title or fields.text(line.obj, "title")
-        elif entry and entry in self.seen:
+        elif self.seen.is_repeat(entry, _content(line.obj), line.number):
             self.notes.folded += 1
         elif kind == "message":
             self._message(line, fields.mapping(line.obj, "message"), on_path)
@@ -164,7 +182,6 @@ class Reader:
             self._reset(line)
         else:
             self._other(line.obj, kind)
-        self.seen.add(entry)
 
     def _other(self, entry: dict[str, Any], kind: str) -> None:
         if kind == "session_info":

@@ -93,7 +93,7 @@ class Source:
         self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
         self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
         self.watch: Watch | None = None  # looks at what is parsed before the reader does
-        self._spoiled: set[int] = set()  # lines with something that the watch takes out
+        self._spoiled: set[int] = set()  # lines in which the watch changes something
         self._watched: Any = None  # the whole value, once it has been looked at
         self._json: dict[bool, Any] = {}  # by allow_nan
         self._heads: list[Line] | None = None

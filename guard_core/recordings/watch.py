@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from guard_core.recordings import fields
+from guard_core.recordings import fields, placeholders
 from guard_core.recordings.known_names import Names
 from guard_core.recordings.normalise import MAX_TOKENS
 
@@ -35,9 +35,11 @@ _ARGUMENTS = frozenset({"args", "arguments", "input", "response"})
 # What tools are given and give back, in which any names may stand.
 _PAYLOADS = frozenset(
     {"args", "arguments", "parameters", "properties", "input_schema", "inputSchema", "parametersJsonSchema"}
-    | {"parameters_json_schema", "tool_input", "toolUseResult", "functionResponse", "function_response"}
+    | {"parameters_json_schema", "tool_input", "toolUseResult"}
 )
+_RESULTS = frozenset({"functionResponse", "function_response"})  # objects with an id of their own around what came back
 _LISTED = 20  # names
+_CONTAINERS = frozenset({dict, list})
 _SHAPES = 10_000  # remembered; a hostile file can make up one for every object
 _COUNTS = "counts of tokens under a name that is not known here:"
 _PART = "a tool call or result under a name that is not known here:"
@@ -56,10 +58,12 @@ class _Bad(NamedTuple):
 
 class _Shape(NamedTuple):
     """What to look at in objects of one kind with the same keys under the same key: those that may hold counts or parts
-    of tools, and the names of counts that are at home in another place."""
+    of tools, the names of counts that are at home in another place, and those of ids."""
 
+    any: bool
     odd: tuple[str, ...]
     counts: tuple[str, ...]
+    ids: tuple[str, ...]
 
 
 @dataclass
@@ -86,10 +90,12 @@ class Watch:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._closed = _PAYLOADS | names.passed_over | names.usage  # keys that are not looked into
-        self._dull = set(_PAYLOADS | names.passed_over | names.tools)  # keys that say nothing of their values
+        # Keys that say nothing of their values.
+        self._dull = set(_PAYLOADS | names.passed_over | names.tools | placeholders.KEYS)
         self._kinds = set(names.tools)  # that are known, or have nothing to do with tools
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._unknown: dict[tuple[str, str], Unknown] = {}
+        self.placeholders = 0  # ids that are none
         self.usages = 0  # objects with counts under the names that are known
 
     @property
@@ -104,30 +110,47 @@ class Watch:
 
     def check(self, value: Any, line: int | None, problem: Problem, raw: bytes = b"") -> bool:
         """Look at one value. `problem(message, line, column)` is called for a count that is none; where it returns,
-        the count becomes null, so that no reader makes a figure of it. `raw`: the value's bytes, in which its place is
-        looked for. True where something became null."""
+        the count becomes null, so that no reader makes a figure of it. Ids that are placeholders are taken out. `raw`:
+        the value's bytes, in which a count's place is looked for. True where something was changed."""
         spoiled = False
         stack: list[tuple[str, Any]] = [("", value)]
         while stack:
             parent, item = stack.pop()
             if type(item) is list:
-                stack += [(parent, each) for each in item if type(each) is dict or type(each) is list]
+                stack += [(parent, each) for each in item if each.__class__ in _CONTAINERS]
                 continue
             if type(item) is not dict:
                 continue
-            kind = item.get("type")
+            kind = item.get("type", "")
             shape = (parent, kind if type(kind) is str else "", *item)
             told = self._shapes.get(shape) or self._shape(shape, item, line)
-            if told.counts and sum(_holds_counts(key, item[key]) for key in told.counts) > 1:
-                self._note(_COUNTS, parent, line)
-            if told.odd:
-                for bad in [bad for key in told.odd for bad in self._of_key(parent, key, item, line)]:
-                    problem(bad.reason, *_place(raw, bad, line))
-                    bad.holder[bad.key] = None
-                    spoiled = True
-            for key, each in item.items():
-                if ((type(each) is dict and key != "input") or type(each) is list) and key not in self._closed:
-                    stack.append((key, each))
+            if told.any and self._look(parent, told, item, line, problem, raw):
+                spoiled = True
+            if parent not in _RESULTS:
+                stack += [
+                    (key, each)
+                    for key, each in item.items()
+                    if each.__class__ in _CONTAINERS
+                    and key not in self._closed
+                    and (key != "input" or type(each) is list)
+                ]
+        return spoiled
+
+    def _look(self, parent: str, told: _Shape, item: JSON, line: int | None, problem: Problem, raw: bytes) -> bool:
+        """Look at the keys of an object that may hold something; True where something was changed."""
+        spoiled = False
+        for key in told.ids:
+            if type(item[key]) is str and placeholders.is_placeholder(item[key]):
+                del item[key]
+                self.placeholders += 1
+                spoiled = True
+        if told.counts and sum(_holds_counts(key, item[key]) for key in told.counts) > 1:
+            self._note(_COUNTS, parent, line)
+        if told.odd:
+            for bad in [bad for key in told.odd for bad in self._of_key(parent, key, item, line)]:
+                problem(bad.reason, *_place(raw, bad, line))
+                bad.holder[bad.key] = None
+                spoiled = True
         return spoiled
 
     def _shape(self, shape: tuple[str, ...], item: JSON, line: int | None) -> _Shape:
@@ -135,7 +158,9 @@ class Watch:
         parent, kind, *keys = shape
         odd = tuple(key for key in keys if key not in self._dull and not self._is_dull(key))
         counted = parent and parent not in self._names.holders
-        found = _Shape(odd, tuple(self._names.counts & item.keys()) if counted else ())
+        counts = tuple(self._names.counts & item.keys()) if counted else ()
+        ids = tuple(key for key in keys if key in placeholders.KEYS)
+        found = _Shape(bool(odd or counts or ids), odd, counts, ids)
         if not self._is_stray(parent, kind, item, line) and len(self._shapes) < _SHAPES:
             self._shapes[shape] = found
         return found

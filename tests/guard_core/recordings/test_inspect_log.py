@@ -75,7 +75,7 @@ def test_an_archive_of_zstd_entries_has_a_session_per_sample():
     entries["samples/s1_epoch_1.json"] = sample(TALK, EVENTS, id="s1")
     recording = read_as(FORMAT, zstd_archive({name: json.dumps(value).encode() for name, value in entries.items()}))
     assert [session.title for session in recording.sessions] == ["explore: s0", "explore: s1"]
-    assert (recording.facts.messages, recording.facts.model_calls, recording.facts.tool_calls) == (10, 4, 1)
+    assert (recording.facts.messages, recording.facts.model_calls, recording.facts.tool_calls) == (10, 4, 2)
 
 
 def test_a_crashed_run_is_read_with_the_journal_and_without_a_directory():
