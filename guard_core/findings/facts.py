@@ -117,10 +117,16 @@ class Facts:
         return self.ledger.usage_ratio is None and not self.requests.reported.any()
 
     @property
-    def not_in_file(self) -> int:
-        """Prompt tokens of every request that the file does not hold: system prompt, tools, an earlier part."""
-        known = self.ledger.system_tokens + self.ledger.tools_tokens
-        return max(0, self.attribution.overhead + self.attribution.prologue - known)
+    def fixed_not_in_file(self) -> int:
+        """Prompt tokens of every request that the file does not hold: system prompt and tools."""
+        return max(0, self.attribution.overhead - self.ledger.system_tokens - self.ledger.tools_tokens)
+
+    @cached_property
+    def not_in_file(self) -> Ints:
+        """The same at every step, with what came before the file until a compaction cuts it off."""
+        begun = np.where(self.ledger.steps["epoch"] < 0, self.attribution.prologue, 0)
+        missing: Ints = self.fixed_not_in_file + begun
+        return missing
 
     @cached_property
     def stretches(self) -> Ints:

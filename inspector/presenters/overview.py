@@ -8,17 +8,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
+from guard_core.findings.claims import SEVERITIES
+from guard_core.findings.words import compactions_words
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.trace import Trace
+from guard_core.unrecorded import unrecorded
 from guard_core.window_evidence import Status
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.presenters.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
 from inspector.presenters.whatif import Choice
 
 SHOWN_FINDINGS = 30
-SEVERITIES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
+SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
+BADGES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
 
 
 def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
@@ -75,15 +79,14 @@ def _why_nothing_saved(facts: Facts) -> str:
 
 def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
     """How far the heuristic is off for what the file holds: what it lacks is no fault of an estimator."""
-    missing = facts.not_in_file
-    recorded = observed.columns["recorded_prompt_tokens"].astype(np.float64)
-    known_part, heuristic = recorded - missing, observed.columns["heuristic_sent"].astype(np.float64)
+    recorded = observed.columns["recorded_prompt_tokens"]
+    known_part, heuristic = recorded - facts.not_in_file, observed.columns["heuristic_sent"]
     known = (recorded > 0) & (known_part > 0) & (heuristic > 0)
     if not known.any():
         return _kpi("estimator bias", DASH, "", "the provider's counts are not in this file")
-    bias = float(np.mean(heuristic[known] / known_part[known] - 1))
+    bias = float(heuristic[known].sum() / known_part[known].sum() - 1)
     note = f"heuristic against provider, {counted(int(known.sum()), 'call')}"
-    note += f", without {tokens(missing)} tokens that are not in the file" if missing else ""
+    note += ", without what is not in the file" if facts.not_in_file.any() else ""
     return _kpi("estimator bias", signed_percent(bias), Source.RECOMPUTED.value, note)
 
 
@@ -103,12 +106,14 @@ def _kpi(name: str, value: str, source: str, note: str) -> dict[str, str]:
 
 
 def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path: str, choice: Choice) -> dict[str, Any]:
-    """Findings of both sides, each a link to its step; those of the replay say so."""
+    """Findings of both sides, the gravest first, each a link to its step; those of the replay say so."""
     tagged = [(item, "recorded") for item in recorded] + [(item, "replayed") for item in replayed]
+    tagged.sort(key=lambda pair: SEVERITIES.index(pair[0].severity))
     rows = [
         {
             "kind": item.kind.replace("_", " "),
-            "badge": SEVERITIES.get(item.severity, ""),
+            "severity": item.severity,
+            "badge": BADGES[item.severity],
             "sentence": item.sentence,
             "side": side,
             "step": step_number(item.step),
@@ -266,22 +271,48 @@ def _evidence_words(session: Session) -> str:
     return ", ".join(f"{count} {name}" for name, count in found.items()) or "none recorded"
 
 
-def missing(session: Session, ledger: Ledger, reported: int, prologue: int) -> list[str]:
-    """What this file does not hold, named instead of guessed."""
-    gaps = []
-    if session.system is None:
-        gaps.append("the system prompt")
-    if session.tools is None:
-        gaps.append("the tool definitions")
-    if reported == 0:
-        gaps.append("the provider's token counts")
-    elif reported < ledger.step_count:
-        gaps.append(f"the provider's count of {counted(ledger.step_count - reported, 'call')}")
-    if prologue:
-        gaps.append(f"how the conversation began: about {tokens(prologue)} tokens before the first message")
-    if session.compactions and not session.guard_states:
+def missing(facts: Facts) -> list[str]:
+    """What this file does not hold, how many tokens it is and where that figure is from."""
+    return [*_missing_from_every_request(facts), *_missing_around_compactions(facts), *_missing_counts(facts)]
+
+
+def _missing_from_every_request(facts: Facts) -> list[str]:
+    session, attribution = facts.session, facts.attribution
+    absent = {"the system prompt": session.system, "the tool definitions": session.tools}
+    names = " and ".join(name for name, value in absent.items() if value is None)
+    gaps = [f"{names}{_about(facts.fixed_not_in_file, 'of every request')}"] if names else []
+    if attribution.prologue:
+        gaps.append(f"how the conversation began{_about(attribution.prologue, 'before the first message')}")
+    return gaps
+
+
+def _missing_around_compactions(facts: Facts) -> list[str]:
+    fired = [item for item in facts.recording.fired if item.counted]
+    blind = [item.index for item in fired if facts.removes_nothing(item.counted)]
+    sealed = [item.index for item in fired if facts.is_sealed(item.counted)]
+    known = unrecorded(facts.ledger, facts.attribution.residual)
+    gaps = [f"the messages that {compactions_words(blind)} removed"] if blind else []
+    gaps += [f"the summary of {compactions_words(sealed)}: encrypted, or left out"] if sealed else []
+    if (known.share or 0) >= SMALLEST_SHARE:
+        gaps.append(
+            f"what was attached again after a compaction: about {tokens(known.tokens)} tokens of the first request "
+            f"after it ({known.source})"
+        )
+    if facts.counts.total and not facts.session.guard_states:
         gaps.append("what the summariser was sent")
     return gaps
+
+
+def _missing_counts(facts: Facts) -> list[str]:
+    reported, calls = int(facts.requests.reported.sum()), facts.ledger.step_count
+    if not reported:
+        return ["the provider's token counts"]
+    return [f"the provider's count of {counted(calls - reported, 'call')}"] if reported < calls else []
+
+
+def _about(count: int, where: str) -> str:
+    """Tokens that the recorded counts hold and the file's messages do not; nothing where no count says so."""
+    return f": about {tokens(count)} tokens {where} (recorded counts less the messages)" if count > 0 else ""
 
 
 TABLE_ROWS = 50  # 550 nodes of the page

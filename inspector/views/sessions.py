@@ -91,7 +91,7 @@ def _facts(page: Frame) -> dict[str, Any]:
     found, row = page.analysis, page.row
     return {
         "facts": overview.facts(found.head, found.ledger, found.window, page.format_label, row),
-        "missing": overview.missing(found.head, found.ledger, row.reported_calls, found.attribution.prologue),
+        "missing": overview.missing(found.facts),
         **window_context(page),
     }
 
