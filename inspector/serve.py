@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from inspector.lease import Holder, Lease, Refused, refuse_served
+from inspector.lease import Holder, Lease, Refused, in_use, refuse_served, serving
 
 log = logging.getLogger(__name__)
 
@@ -31,13 +31,25 @@ NO_LOGIN = (
 def serve(bind: str, port: int) -> int:
     """Run until Ctrl-C or SIGTERM; the exit code. Raises Refused."""
     check_bind(bind)
-    listener = listen(bind, port)
+    try:
+        listener = listen(bind, port)
+    except Refused:
+        _refuse_second()
+        raise
     port = listener.getsockname()[1]
     os.environ.update({"BIND": bind, "PORT": str(port), "HASHED_STATIC": "1"})
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ended_before_start)
     address = f"http://{f'[{bind}]' if ':' in bind else bind}:{port}/"
     return _run(listener, address, prepare(address))
+
+
+def _refuse_second() -> None:
+    """Where the port is taken by a server on the same data folder, say so."""
+    from django.conf import settings
+
+    if serving(Path(settings.DATA_DIR)):
+        raise Refused(in_use(Path(settings.DATA_DIR))) from None
 
 
 def check_bind(bind: str) -> None:

@@ -41,8 +41,7 @@ def open_folder() -> Lease:
         else:  # whoever uses the folder has checked it, and nothing may change under them
             lease.share()
             refuse_newer(_folder(), MigrationRecorder(connection).applied_migrations())
-            if is_outdated():
-                raise Refused(f"The database must be upgraded, while no other process uses it. {in_use(lease.folder)}")
+            _upgrade_beside(lease.folder)
     except BaseException:
         lease.close()
         raise
@@ -82,6 +81,14 @@ def read_database(path: Path) -> Applied:
         if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             return set()
         return set(database.execute("SELECT app, name FROM django_migrations"))
+
+
+def _upgrade_beside(folder: Path) -> None:
+    """PostgreSQL is upgraded beside the workers of a team, which may be of the version before until they are replaced.
+    Raises Refused on SQLite."""
+    if connection.vendor == "sqlite" and is_outdated():
+        raise Refused(f"The database must be upgraded, while no other process uses it. {in_use(folder)}")
+    upgrade()
 
 
 def upgrade() -> None:

@@ -6,11 +6,15 @@ import atexit
 import hashlib
 import os
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from tests.plugins.neighbours import redis_of
+import pytest
+
+from tests.plugins.neighbours import find_postgres, redis_of
 
 _made: set[str] = set()
 
@@ -30,6 +34,23 @@ def neighbours_of(data_dir: Path) -> dict[str, str]:
         _administer(base, f"CREATE DATABASE {name}")
         _made.add(name)
     return {"DATABASE_URL": f"{base}/{name}", "REDIS_URL": redis_of(os.environ.get("PYTEST_XDIST_WORKER", ""))}
+
+
+@contextmanager
+def fresh_postgres() -> Iterator[str]:
+    """The address of an empty PostgreSQL database, whatever the suite runs on; gone after the block."""
+    import psycopg
+
+    server = find_postgres()
+    if not server:
+        pytest.skip("no PostgreSQL answers on this machine")
+    base, name = server.rpartition("/")[0], f"inspector_fresh_{uuid4().hex[:12]}"
+    with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+        try:
+            yield f"{base}/{name}"
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def query(data_dir: Path, statement: str) -> list[tuple[Any, ...]]:

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
-from tests.plugins.neighbours import find_postgres
+from tests.services.databases import fresh_postgres
 from tests.services.folders import manage
 from tests.services.server import PATIENCE, ROOT, clean_environment
 
@@ -33,20 +32,12 @@ def url(tmp_path) -> Iterator[str]:
     """A PostgreSQL database with our tables and one tag."""
     import psycopg
 
-    server = find_postgres()
-    if not server:
-        pytest.skip("no PostgreSQL answers on this machine")
-    base, name = server.rsplit("/", 1)[0], f"inspector_dead_{uuid4().hex[:12]}"
-    with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-        try:
-            done = manage(tmp_path, "migrate", "-v0", DATABASE_URL=f"{base}/{name}")
-            assert done.returncode == 0, done.stderr
-            with psycopg.connect(f"{base}/{name}", autocommit=True) as connection:
-                connection.execute("INSERT INTO inspector_tag (name) VALUES ('free')")
-            yield f"{base}/{name}"
-        finally:
-            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with fresh_postgres() as address:
+        done = manage(tmp_path, "migrate", "-v0", DATABASE_URL=address)
+        assert done.returncode == 0, done.stderr
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("INSERT INTO inspector_tag (name) VALUES ('free')")
+        yield address
 
 
 def test_what_a_killed_worker_had_locked_is_free_within_seconds(url, tmp_path):

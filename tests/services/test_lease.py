@@ -20,6 +20,12 @@ def test_a_second_server_says_who_has_the_folder(tmp_path: Path) -> None:
         assert started.get("/healthz").status == 200
 
 
+def test_a_second_server_on_the_same_port_says_so_too(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        sentence = refused(tmp_path, "--port", started.origin.rsplit(":", 1)[1])
+        assert f"process {started.process.pid} on " in sentence
+
+
 def test_the_lease_of_a_killed_server_is_taken_over_at_once(tmp_path: Path) -> None:
     with running(tmp_path) as started:
         until(started.workers)

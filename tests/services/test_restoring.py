@@ -11,8 +11,10 @@ from uuid import UUID
 
 import pytest
 
+from inspector.lease import beside
 from inspector.services import opening
 from inspector.services.restoring import ASIDE, STAGING, VERIFIED, finish_restoring
+from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import running, transcript
 
@@ -204,3 +206,32 @@ def test_a_damaged_database_is_not_backed_up(source: Path, tmp_path: Path) -> No
     done = manage(tmp_path / "data", "backup", tmp_path / "b.tar")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert not list(tmp_path.glob("b.tar*"))
+
+
+def test_a_backup_of_postgresql_comes_back_into_an_empty_database(source: Path, tmp_path: Path) -> None:
+    with fresh_postgres() as first, fresh_postgres() as second:
+        shutil.copytree(source, tmp_path / "data")
+        for arguments in (["move_to_postgres", first], ["backup", tmp_path / "b.tar"]):
+            done = manage(tmp_path / "data", *arguments, DATABASE_URL="" if first in arguments else first)
+            assert done.returncode == 0, done.stderr
+        refusal = manage(tmp_path / "new", "restore", tmp_path / "b.tar")
+        assert (refusal.returncode, "set DATABASE_URL" in refusal.stderr) == (2, True)
+        used = manage(tmp_path / "new", "restore", tmp_path / "b.tar", DATABASE_URL=first)
+        assert (used.returncode, "not empty" in used.stderr) == (2, True)
+        done = manage(tmp_path / "new", "restore", tmp_path / "b.tar", DATABASE_URL=second)
+        assert done.returncode == 0, done.stderr
+        assert recordings(tmp_path / "new") == recordings(source)
+        again = manage(tmp_path / "new", "backup", tmp_path / "c.tar", DATABASE_URL=second)
+        assert (again.returncode, "2 recordings" in again.stdout) == (0, True), again.stderr
+
+
+def test_an_upgrade_of_postgresql_does_not_wait_for_the_workers_of_a_team(tmp_path: Path) -> None:
+    shared = beside(tmp_path)  # a worker of the version before
+    try:
+        with fresh_postgres() as url:
+            done = manage(tmp_path, "migrate", "inspector", "0003", "-v0", DATABASE_URL=url)
+            assert done.returncode == 0, done.stderr
+            with running(tmp_path, DATABASE_URL=url) as started:
+                assert started.get("/healthz").status == 200
+    finally:
+        shared.close()
