@@ -22,21 +22,24 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.costs import EventCounter
 from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
+from guard_core.findings.counts import counted_compactions
 from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode, encode
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Source, Sourced
-from inspector.contents import Content, key_of, packed
+from inspector.contents import Content, key_of, packed, text_of
 from inspector.kept import Kept
-from inspector.models import Event, Payload, Recording, Session, SessionData
+from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
 from inspector.models.windows import stated_window
+from inspector.query_words import words_of
 from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
 KEPT_BYTES = 120_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 RECOUNTED = 200  # events in memory at once while columns are made again
+MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
 _local = threading.local()
@@ -74,6 +77,7 @@ def store_session(
             Session.objects.filter(pk=row.pk).update(**columns)
             row.refresh_from_db()
         SessionData.objects.create(session=row, **_data_of(value, ledger, attribution, texts))
+        store_summaries(row, value)
     return row
 
 
@@ -107,6 +111,7 @@ def extend_session(
             columns["revision"] = F("revision") + 1
             Event.objects.filter(session=row, seq__gte=kept).delete()
             SessionData.objects.filter(session=row).update(**data)
+            store_summaries(row, value)
             insert_events(row, list(islice(_keys(texts), kept, None)), kept)
         Session.objects.filter(pk=row.pk).update(**columns)
     row.refresh_from_db()
@@ -249,6 +254,25 @@ def _bodies(keys: Sequence[bytes]) -> Iterator[bytes]:
         bodies = dict(Payload.objects.filter(sha256__in=some).values_list("sha256", "body"))
         by_key = {bytes(key): body for key, body in bodies.items()}
         yield from (by_key[key] for key in some)
+
+
+def store_summaries(row: Session, value: CoreSession) -> None:
+    """Make what recorded compactions inserted searchable, in the place of what was known of them."""
+    SummaryText.objects.filter(session=row).delete()
+    counted = counted_compactions(value).compactions
+    messages = ((index, value.compactions[item.place].messages) for index, item in enumerate(counted))
+    texts = ((index, number, text_of(event.parts)) for index, some in messages for number, event in enumerate(some))
+    SummaryText.objects.bulk_create(
+        SummaryText(session=row, compaction=index, message=number, words=words_of(text))
+        for index, number, text in islice(texts, MOST_SUMMARIES)
+    )
+
+
+def load_inserted(row: Session, compaction: int, message: int) -> CoreEvent:
+    """A message that a recorded compaction inserted; both count from 0, compactions among those that count."""
+    head = load_head(row)
+    place = counted_compactions(head).compactions[compaction].place
+    return head.compactions[place].messages[message]
 
 
 def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:

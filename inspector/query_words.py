@@ -39,6 +39,10 @@ class Query:
     def __bool__(self) -> bool:
         return bool(self.terms)
 
+    def phrases(self) -> list[str]:
+        """What must be in the words of a text for it to be a hit."""
+        return [f" {' '.join(term.tokens)}{'' if term.prefix else ' '}" for term in self.terms]
+
 
 def parse(text: str) -> Query:
     """Words in any order; "words in quotes" as they stand, whole; nothing else has a meaning of its own."""
@@ -58,6 +62,11 @@ def fold(text: str) -> str:
     if lower.isascii():
         return lower
     return "".join(char for char in unicodedata.normalize("NFD", lower) if not unicodedata.combining(char))
+
+
+def words_of(text: str) -> str:
+    """The words of a text, folded, each with a space before and after it: where `Query.phrases` are looked for."""
+    return f" {' '.join(_TOKEN.findall(fold(text)))} "
 
 
 def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:

@@ -125,3 +125,18 @@ class Event(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_event_per_place")]
+
+
+class SummaryText(models.Model):
+    """The words of one message that a recorded compaction inserted: a summary, a continuation. They are no events of
+    the log. `compaction` counts from 0 among those that count, `message` among the compaction's."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="summaries")
+    compaction = models.IntegerField()
+    message = models.IntegerField()
+    words = models.TextField()  # folded, each with a space before and after it
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "compaction", "message"], name="one_text_per_inserted_message")
+        ]

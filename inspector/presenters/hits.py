@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,10 +13,10 @@ from inspector import convert
 from inspector.contents import text_of
 from inspector.models import Session
 from inspector.presenters.library import LABELS
-from inspector.presenters.numbers import message_number, step_number
+from inspector.presenters.numbers import compaction_number, message_number, step_number
 from inspector.presenters.parts import role_of, visible
 from inspector.query_words import Query, snippet
-from inspector.services.search import Found, contents
+from inspector.services.search import Found, SummaryPlace, contents
 from inspector.text_index import Place
 
 
@@ -28,7 +29,7 @@ def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:
             "format": LABELS.get(item.session.format, item.session.format),
             "model": item.session.model,
             "added": item.session.created,
-            "hits": hits(item.session, list(item.hits), query),
+            "hits": [*summaries(item.session, item.summaries, query), *hits(item.session, list(item.hits), query)],
             "more": reverse("session_search", args=[item.session.pk]) + address(query) if item.more else "",
         }
         for item in found
@@ -53,6 +54,23 @@ def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, 
                 "url": session.get_absolute_url() if step is None else f"{steps}?at={step_number(step)}#m{message}",
                 "who": role_of(content),
                 "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
+            }
+        )
+    return rows
+
+
+def summaries(session: Session, places: Sequence[SummaryPlace], query: Query) -> list[dict[str, Any]]:
+    """Each hit in a recorded summary, with the compaction that wrote it."""
+    rows = []
+    for place in places:
+        number = compaction_number(place.compaction)
+        event = convert.load_inserted(session, place.compaction, place.message)
+        rows.append(
+            {
+                "compaction": f"{number:,}",
+                "url": reverse("compaction", args=[session.pk, number]),
+                "who": "summary",
+                "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(event.parts), query)],
             }
         )
     return rows

@@ -80,6 +80,7 @@ def assess(row: Session) -> None:
     if words is None:  # stored by an older version
         words = request_words(head, ledger, convert.stored_events(row))
         columns |= convert.request_columns(words)
+        convert.store_summaries(row, head)
     facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words)
     Session.objects.filter(pk=row.pk).update(**columns, **assessment(facts))
     row.refresh_from_db()

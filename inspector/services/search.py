@@ -8,16 +8,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from guard_core.errors import GuardError
 from inspector import convert
 from inspector.contents import Content, text_of
-from inspector.models import Event, Payload, Session
+from inspector.models import Event, Payload, Session, SummaryText
 from inspector.query_words import Query
 from inspector.services.heartbeats import alive
 from inspector.text_index import Entry, Place, text_index
@@ -34,6 +34,13 @@ DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
 NOBODY = str(UUID(int=0))  # where no import asked
 
 
+class SummaryPlace(NamedTuple):
+    """Where something was found in what a recorded compaction inserted; both count from 0."""
+
+    compaction: int  # among those that count
+    message: int
+
+
 @dataclass(frozen=True)
 class Found:
     """What was found in one session: the first hits, and the row number to go on from to older sessions."""
@@ -42,6 +49,7 @@ class Found:
     hits: tuple[Place, ...]
     more: bool
     before: int
+    summaries: tuple[SummaryPlace, ...] = ()
 
 
 def prepare(name: str) -> None:
@@ -145,15 +153,41 @@ def count(query: Query, session: Session) -> int:
 
 def everywhere(query: Query, before: int | None, sessions: int, each: int) -> list[Found]:
     """The newest sessions with hits, a few hits of each."""
+    if not query:
+        return []
     index = text_index()
-    places = index.sessions(query, before, sessions) if query else []
+    places = [*index.sessions(query, before, sessions), *_summarised(query, before, sessions)]
+    places = sorted(places, key=lambda place: -place[1])[:sessions]
     rows = Session.objects.select_related("recording").in_bulk([key for key, _ in places])
     found = []
     for key, newest in places:
         if session := rows.get(key):
-            some = index.in_session(query, session, 0, each + 1)
-            found.append(Found(session, tuple(some[:each]), len(some) > each, newest))
+            some, inserted = index.in_session(query, session, 0, each + 1), summary_hits(query, session, each)
+            found.append(Found(session, tuple(some[:each]), len(some) > each, newest, tuple(inserted)))
     return found
+
+
+def summary_hits(query: Query, session: Session, limit: int) -> list[SummaryPlace]:
+    """Hits in what the recorded compactions of a session inserted, in its order."""
+    rows = _summaries(query).filter(session=session).order_by("compaction", "message")
+    return [SummaryPlace(*place) for place in rows.values_list("compaction", "message")[:limit]] if query else []
+
+
+def _summarised(query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+    """Sessions whose summaries alone have the words, each with the row number of its first event."""
+    first = Event.objects.filter(session=OuterRef("session"), seq=0).values("pk")
+    rows = _summaries(query).filter(session__deleted=None).annotate(begins=Subquery(first)).order_by("-begins")
+    rows = rows.filter(begins__lt=2**62 if before is None else before)
+    sessions = list(rows.values_list("session", "begins").distinct()[: 2 * limit])
+    index, of = text_index(), Session.objects.in_bulk([key for key, _ in sessions])
+    return [(key, begins) for key, begins in sessions if not index.in_session(query, of[key], 0, 1)][:limit]
+
+
+def _summaries(query: Query) -> QuerySet[SummaryText]:
+    rows = SummaryText.objects.all()
+    for phrase in query.phrases():
+        rows = rows.filter(words__contains=phrase)
+    return rows
 
 
 def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:

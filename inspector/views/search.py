@@ -46,11 +46,15 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
     query = parse(request.GET.get("q", ""))
     start = max(0, message_index(_whole(request.GET.get("from", ""), 2**31 - 1)))
     places = searching.hits(query, session, start, HITS + 1)
-    count = searching.count(query, session)
+    inserted = searching.summary_hits(query, session, HITS)
+    count = searching.count(query, session) + len(inserted)
     context = {
         "session": session,
         "query": query,
-        "hits": present.hits(session, places[:HITS], query),
+        "hits": [
+            *(present.summaries(session, inserted, query) if start == 0 else []),
+            *present.hits(session, places[:HITS], query),
+        ],
         "count": f"more than {COUNT_UP_TO:,}" if count > COUNT_UP_TO else f"{count:,}",
         "is_one": count == 1,
         "more": present.address(query, **{"from": message_number(places[HITS].seq)}) if len(places) > HITS else "",
