@@ -9,6 +9,9 @@ import msgspec
 
 from guard_core.recordings.source import Source
 
+_BITS = 64
+_DIGEST = (1 << _BITS) - 1
+
 
 class Identities:
     """The ids of one kind of thing (`what`) in one file, each with what it was the id of."""
@@ -16,7 +19,8 @@ class Identities:
     def __init__(self, source: Source, what: str) -> None:
         self._source = source
         self._what = what
-        self._known: dict[str, tuple[int, bytes]] = {}  # by id: the line, else the number; the content's digest
+        # By id: the line, else the number, and in the last 64 bits the content's digest.
+        self._known: dict[str, int] = {}
         self._count = 0
 
     def __contains__(self, name: str) -> bool:
@@ -28,15 +32,19 @@ class Identities:
         self._count += 1
         if not name:
             return False
-        digest = blake2b(msgspec.json.encode(content), digest_size=8).digest()
+        digest = int.from_bytes(blake2b(msgspec.json.encode(content), digest_size=8).digest())
         place = line or self._count
-        if " " in name:  # words in the place of everything: shapes of records made for tests, not messages
-            return name in self._known or not self._known.setdefault(name, (place, digest))
-        first, known = self._known.setdefault(name, (place, digest))
-        if known is digest:
+        known = self._known.get(name)
+        if known is None:
+            self._known[name] = place << _BITS | digest
             return False
-        if known == digest:
+        if known & _DIGEST == digest or " " in name:  # words as an id: shapes of records made for tests, no messages
             return True
+        other = f"{name} {digest:x}"
+        if other in self._known:
+            return True
+        self._known[other] = place << _BITS | digest
+        first = known >> _BITS
         unit = "line" if line else self._what
         shown = ascii(name[:60])[1:-1]
         reason = f"the id {shown} is on {unit} {first} and, with other content, on {unit} {place}; both are kept"

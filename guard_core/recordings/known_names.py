@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from guard_core.recordings.trace_kinds import CACHED_KEYS, PROMPT_KEYS, WRITTEN_KEYS
+
 Words = frozenset[str]
 
 
@@ -192,6 +194,10 @@ NAMES: dict[str, Names] = {
         counts=_CHAT_COUNTS | _words("per_turn_token cache_read_tokens"),
         tools=_CHAT_TOOLS | _words("tool_call_metadata"),
         passed_over=_words("model_response extras test_result"),
+    ),
+    "otel": Names(
+        beside=frozenset((*PROMPT_KEYS, *CACHED_KEYS, *WRITTEN_KEYS)),
+        passed_over=_words("attributes"),  # whose names are looked at span by span
     ),
     "pi": Names(
         usage=_words("usage"),

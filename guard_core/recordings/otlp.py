@@ -115,6 +115,8 @@ def _all_spans(source: Source, logged: list[LoggedEvent]) -> Iterator[TraceSpan]
         found = 0
         for span in spans_of(record, number):
             found += 1
+            if source.watch is not None:
+                source.watch.check_flat(span.attributes, number)
             yield span
         if not found and not any(key in record for key in LOGS):
             source.notes.skip("record without spans")

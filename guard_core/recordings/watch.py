@@ -136,6 +136,13 @@ class Watch:
                 ]
         return spoiled
 
+    def check_flat(self, item: JSON, line: int | None) -> None:
+        """Note counts of prompts under names that are not known among the attributes of a span."""
+        for key, value in item.items():
+            is_new = key not in self._names.beside and _TOKENS.search(key) and not _OUTPUT.search(key)
+            if is_new and _holds_counts(key, value):
+                self._note(_COUNTS, key, line)
+
     def _look(self, parent: str, told: _Shape, item: JSON, line: int | None, problem: Problem, raw: bytes) -> bool:
         """Look at the keys of an object that may hold something; True where something was changed."""
         spoiled = False

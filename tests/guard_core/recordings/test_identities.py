@@ -112,6 +112,14 @@ def test_an_exact_repeat_folds(name):
     assert recording.notes.folded == 1
 
 
+def test_each_content_of_an_id_folds_with_its_own_repeats():
+    records = CONFLICTS["Claude Code"]
+    recording = read(lines(*records, *records[1:]))
+    assert recording.facts == read(lines(*records)).facts
+    assert recording.notes.folded == 3
+    assert recording.notes.problem_count == 1
+
+
 def test_one_id_for_two_messages_of_a_value_is_refused_by_their_numbers():
     said = [{"id": "m", "role": "user", "content": text, "ts": 1} for text in ("One", "Two")]
     content = json.dumps({"version": 1, "sessionId": "s", "messages": said}).encode()

@@ -147,6 +147,12 @@ def test_a_strict_reading_stops_where_all_counts_stand_under_unknown_names():
         read(log({"promptCount": 900}, {"promptCount": 901}), strict=True)
 
 
+def test_an_attribute_of_a_span_under_a_new_name_is_told():
+    span = SEEDS["otlp"].replace(b"gen_ai.usage.input_tokens", b"gen_ai.usage.sent_tokens")
+    assert span != SEEDS["otlp"]
+    assert any("gen_ai.usage.sent_tokens" in problem.message for problem in read(span).notes.problems)
+
+
 def test_what_tools_are_given_may_hold_any_names():
     call = {"type": "tool_use", "id": "t", "name": "count", "input": {"usage": {"zzz_tokens": 5}, "tool_calls": [{}]}}
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [call]}]
