@@ -37,7 +37,7 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings import chat, fields, normalise
+from guard_core.recordings import chat, fields, normalise, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
@@ -142,6 +142,7 @@ class _Reader:
         """One session. `children`: the ids of the sessions that belong to it; each ends in that of a tool call."""
         builder = SessionBuilder("crush", self._source)
         self._facts.session()
+        wrong_kinds.check_counts(self._source, header, ("prompt_tokens", "completion_tokens"), "a session's row")
         summary = header.get("summary_message_id")
         for row in rows:
             self._facts.message()

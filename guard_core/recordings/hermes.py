@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from guard_core.errors import DamagedRecording
-from guard_core.recordings import fields
+from guard_core.recordings import fields, wrong_kinds
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter
 from guard_core.recordings.fields import JSON
@@ -157,11 +157,13 @@ def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON
         reader.rows(rows, declared=declared, child=number > 0)
     parent = chain[0].get("parent_session_id")
     notes = [f"A child session of {str(parent)[:80]}."] if parent else []
-    return reader.session({**chain[0], **_totals(chain)}, notes)
+    return reader.session({**chain[0], **_totals(source, chain)}, notes)
 
 
-def _totals(chain: list[JSON]) -> JSON:
+def _totals(source: Source, chain: list[JSON]) -> JSON:
     keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count")
+    for row in chain:
+        wrong_kinds.check_counts(source, row, keys, "a session's row")
     return {key: sum(fields.tokens(row, key) or 0 for row in chain) for key in keys}
 
 

@@ -133,7 +133,11 @@ NAMES: dict[str, Names] = {
         tools=_words("toolRequests function tools"),
         passed_over=_words("toolTelemetry toolMetrics result"),
     ),
-    "crush": Names(tools=_words("tool_call tool_result tool_use function data")),
+    "crush": Names(
+        beside=_words("prompt_tokens completion_tokens"),
+        holders=_words("data"),
+        tools=_words("tool_call tool_result tool_use function data"),
+    ),
     "gemini-cli": Names(
         usage=_words("tokens usageMetadata"),
         counts=_words("input output cached thoughts tool total prompt candidates"),
@@ -193,7 +197,7 @@ NAMES: dict[str, Names] = {
         usage=_words("accumulated_token_usage token_usages usage usage_to_metrics metrics llm_metrics"),
         counts=_CHAT_COUNTS | _words("per_turn_token cache_read_tokens"),
         tools=_CHAT_TOOLS | _words("tool_call_metadata"),
-        passed_over=_words("model_response extras test_result"),
+        passed_over=_words("extras test_result"),
     ),
     "otel": Names(
         beside=frozenset((*PROMPT_KEYS, *CACHED_KEYS, *WRITTEN_KEYS)),

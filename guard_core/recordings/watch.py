@@ -17,7 +17,7 @@ import msgspec
 
 from guard_core.recordings import fields, placeholders
 from guard_core.recordings.known_names import Names
-from guard_core.recordings.normalise import MAX_TOKENS
+from guard_core.recordings.normalise import ALLOWED, MAX_TOKENS
 
 JSON = dict[str, Any]
 Problem = Callable[[str, int | None, int | None], None]
@@ -43,7 +43,6 @@ _CONTAINERS = frozenset({dict, list})
 _SHAPES = 10_000  # remembered; a hostile file can make up one for every object
 _COUNTS = "counts of tokens under a name that is not known here:"
 _PART = "a tool call or result under a name that is not known here:"
-_ALLOWED = f"allowed are whole numbers from 0 to {MAX_TOKENS}, or null"
 
 
 class _Bad(NamedTuple):
@@ -206,7 +205,7 @@ class Watch:
                 yield _Bad(item, key, f"{path} is {_shown(value)}, no object of token counts", key, value)
         elif key in self._names.beside:
             if not _is_count(value):
-                yield _Bad(item, key, f"{path} is {_shown(value)}, no count of tokens: {_ALLOWED}", key, value)
+                yield _Bad(item, key, f"{path} is {_shown(value)}, no count of tokens: {ALLOWED}", key, value)
         elif _TOKENS.search(key):
             if _holds_counts(key, value):
                 self._note(_COUNTS, path, line)
@@ -225,7 +224,7 @@ class Watch:
             elif key in self._names.counts:
                 if not _is_count(value):
                     place = (usage, key) if _OUTPUT.search(key) else outer
-                    yield _Bad(*place, f"{path}.{key} is {_shown(value)}, no count of tokens: {_ALLOWED}", key, value)
+                    yield _Bad(*place, f"{path}.{key} is {_shown(value)}, no count of tokens: {ALLOWED}", key, value)
             elif _holds_counts(key, value):
                 self._note(_COUNTS, f"{path}.{key}", line)
         self.usages += counted

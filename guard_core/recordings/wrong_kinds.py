@@ -7,6 +7,7 @@ from typing import Any
 
 from guard_core.recordings import fields
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.normalise import ALLOWED
 from guard_core.recordings.source import Source
 
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "an array", dict: "an object"}
@@ -36,4 +37,4 @@ def check_counts(source: Source, usage: JSON, names: Iterable[str], what: str, l
     """Tell counts of tokens that are none."""
     for name in names:
         if usage.get(name) is not None and fields.tokens(usage, name) is None:
-            source.problem(f"{name} of {what} is {ascii(usage[name])[:40]}, no count of tokens", line)
+            source.problem(f"{name} of {what} is {ascii(usage[name])[:40]}, no count of tokens: {ALLOWED}", line)

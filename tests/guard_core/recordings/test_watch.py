@@ -11,7 +11,7 @@ from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.recordings import read
 from guard_core.recordings.known_names import NAMES
 from tests.guard_core.recordings.reading import SAMPLES, lines
-from tests.recordings.seeds import SEEDS
+from tests.recordings.seeds import SEEDS, database
 
 FIGURES = ("model_calls", "tool_calls", "tool_results", "prompt_tokens_sum")
 TEXTS = {name: content for name, content in SEEDS.items() if not content.startswith((b"SQLite", b"PK"))}
@@ -133,6 +133,47 @@ def test_every_format_tells_a_bad_count_in_both_modes(name, bad):
         with pytest.raises(DamagedRecording, match=f"{key} is .*, no count of tokens: allowed are"):
             read(spoiled, strict=True)
         assert any(key in problem.message for problem in read(spoiled).notes.problems)
+
+
+HERMES = {"id": "s", "model": "m", "system_prompt": None, "parent_session_id": None, "end_reason": None}
+HERMES |= {"started_at": 1.0, "input_tokens": 900, "cache_read_tokens": 0, "cache_write_tokens": 0, "api_call_count": 1}
+CRUSH = {"id": "s", "parent_session_id": None, "title": "Files", "message_count": 1, "prompt_tokens": 900}
+CRUSH |= {"completion_tokens": 20, "created_at": 1, "summary_message_id": None}
+SAID = {"tool_calls": None, "tool_call_id": None, "tool_name": None, "timestamp": 1.0, "active": 1, "compacted": 0}
+ROWS = {
+    "Hermes": (HERMES, {"session_id": "s", "role": "user", "content": "Hi", **SAID}, "input_tokens"),
+    "Crush": (
+        CRUSH,
+        {
+            "id": "m",
+            "session_id": "s",
+            "role": "user",
+            "parts": '[{"type":"text","data":{"text":"Hi"}}]',
+            "created_at": 1,
+        },
+        "prompt_tokens",
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", [-5, "many"])
+@pytest.mark.parametrize("name", ROWS)
+def test_a_bad_count_in_a_column_of_a_database_is_told_in_both_modes(name, bad):
+    session, message, column = ROWS[name]
+    content = database({"sessions": [{**session, column: bad}], "messages": [message]})
+    with pytest.raises(DamagedRecording, match=f"{column} of a session's row is .*, no count of tokens: allowed are"):
+        read(content, strict=True)
+    [problem] = read(content).notes.problems
+    assert column in problem.message
+
+
+def test_a_bad_count_in_a_response_that_is_kept_as_text_is_told_in_both_modes():
+    ask = {"messages": [{"role": "user", "content": "Hi"}]}
+    answer = {"choices": [{"message": {"role": "assistant", "content": "Yes"}}], "usage": {"prompt_tokens": -5}}
+    content = lines(*[{"request": ask, "response": json.dumps(answer)}] * 2)
+    with pytest.raises(DamagedRecording, match="line 1: prompt_tokens of a response is -5, no count of tokens"):
+        read(content, strict=True)
+    assert read(content).notes.problem_count == 2
 
 
 def test_an_unknown_name_is_told_once_with_its_first_line_and_the_number_of_places():
