@@ -22,6 +22,10 @@ HORIZONS = (1, 10, 50)  # calls ahead
 COMPACTION = "compaction"
 MOST_ORIGINS = 40  # evenly spaced over longer sessions
 MOST_COMPACTIONS = 20
+MOST_EVENTS = (
+    1_200_000  # read for all origins together, which takes about three seconds; fewer origins where it is more
+)
+LEAST_ORIGINS = 5
 FIRST_ORIGIN = 2  # reported calls that must be known
 _COUNTS = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
 
@@ -52,14 +56,15 @@ def predictions(ledger: Ledger) -> Iterator[tuple[int, int, str]]:
     """What is predicted: the step of the origin, the step ahead, the name of the horizon."""
     epoch = ledger.steps["epoch"]
     reported = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
+    most = max(LEAST_ORIGINS, MOST_EVENTS // max(1, ledger.event_count))
     places = np.arange(FIRST_ORIGIN - 1, len(reported) - 1)
-    for place in _spread(places, MOST_ORIGINS):
+    for place in _spread(places, min(most, MOST_ORIGINS)):
         for horizon in HORIZONS:
             if place + horizon < len(reported) and epoch[reported[place]] == epoch[reported[place + horizon]]:
                 yield int(reported[place]), int(reported[place + horizon]), str(horizon)
     after = np.flatnonzero(epoch[reported[1:]] > epoch[reported[:-1]]) + 1
     real = np.array([place for place in after if not ledger.bases[epoch[reported[place]]].is_edit], dtype=np.int64)
-    for place in _spread(real[real >= FIRST_ORIGIN], MOST_COMPACTIONS):
+    for place in _spread(real[real >= FIRST_ORIGIN], min(most, MOST_COMPACTIONS)):
         yield int(reported[place - 1]), int(reported[place]), COMPACTION
 
 

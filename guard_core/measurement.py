@@ -1,5 +1,7 @@
-"""Self-measurement: every recorded call predicted from the other calls, and estimators compared on the same calls.
+"""Interpolation: every recorded call predicted from the other calls, before and after it.
 
+Nearly all such predictions lie between two known counts, so this measures how evenly a session grows and how its tokens
+are shared out, not how well a replay is modelled: that is the forecast (guard_core.forecast).
 Errors are relative to the recorded prompt tokens: +0.10 says that the prediction was ten percent too high.
 """
 
@@ -15,7 +17,7 @@ from guard_core.attribution import Intervals, attribute, attributed_steps, measu
 from guard_core.ledger import Ints, Ledger
 from guard_core.ratios import KINDS, STARTING, Floats, content
 
-# How a left-out call was predicted; `how` of a measurement holds an index into this.
+# How a left-out call was predicted; `how` of an interpolation holds an index into this.
 METHODS = (
     "not predicted",
     "between two calls",
@@ -26,8 +28,8 @@ METHODS = (
 NONE, BETWEEN, BEFORE, AFTER, ALONE = range(5)
 
 MOST_CALLS = 2_000  # longer sessions are measured on so many calls, evenly spaced
-MOST_STRETCHES = 40  # the first so many stretches between compactions are left out whole
-MOST_FITS = 200  # ratios are fitted anew without each call, or without each group of calls far apart
+MOST_STRETCHES = 6  # the first so many stretches between compactions are left out whole
+MOST_FITS = 12  # ratios are fitted anew without each call, or without each group of calls far apart
 
 
 class Errors(msgspec.Struct, frozen=True):
@@ -42,9 +44,10 @@ class Errors(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """A session's self-measurement. `predicted` (-1: none), `how` and `kind` (index into KINDS, -1) are per step.
+class Interpolation:
+    """How well a session's calls are predicted from their neighbours.
 
+    `predicted` (-1: none), `how` and `kind` (index into KINDS, -1) are per step.
     `kind` is the content that grew most since the call before. `overall` is None where nothing could be predicted.
     `stretches` is the harder test: all calls between two recorded compactions left out at once and predicted from the
     other stretches, as a counterfactual must (None without a recorded compaction).
@@ -58,10 +61,16 @@ class Measurement:
     by_method: dict[str, Errors]
     stretches: Errors | None
 
+    @property
+    def between(self) -> float | None:
+        """The share of predictions that lie between two known counts; None where there are none."""
+        inside = self.by_method.get(METHODS[BETWEEN])
+        return None if self.overall is None else (inside.calls if inside else 0) / self.overall.calls
 
-def measure_session(
-    ledger: Ledger, weights: Ints | None = None, each: Callable[[], object] = lambda: None
-) -> Measurement:
+
+def interpolate(
+    ledger: Ledger, weights: Ints | None = None, each: Callable[[], object] = lambda: None, *, stretches: bool = True
+) -> Interpolation:
     """Predict every reported call from all the others, as if it alone had not been reported.
 
     `each` is called between the parts of the work, and may raise to break it off.
@@ -75,14 +84,14 @@ def measure_session(
         _predict(ledger, weights, amounts, group, predicted, how)
     kind = _kinds(ledger, amounts * STARTING.kinds)
     done = np.flatnonzero(how != NONE)
-    return Measurement(
+    return Interpolation(
         predicted=predicted,
         how=how,
         kind=kind,
         overall=errors(recorded, predicted, done),
         by_kind=_split(recorded, predicted, done, kind, KINDS),
         by_method=_split(recorded, predicted, done, how, METHODS),
-        stretches=_measure_stretches(ledger, weights, each),
+        stretches=_measure_stretches(ledger, weights, each) if stretches else None,
     )
 
 

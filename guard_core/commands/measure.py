@@ -1,4 +1,4 @@
-"""`measure FILE...`: how well this engine predicts the calls of recordings, and how estimators do on the same calls."""
+"""`measure FILE...`: how well this engine forecasts recorded calls, and how estimators do on the same calls."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ from typing import Any
 
 import msgspec
 
-from guard_core.attribution import attribute
+from guard_core.anchors import Anchors
+from guard_core.attribution import Attribution, attribute
 from guard_core.comparison import GIVENS, compare
 from guard_core.errors import GuardError
+from guard_core.forecast import forecast
 from guard_core.ledger import Ledger
-from guard_core.measurement import Errors, measure_session
+from guard_core.measurement import Errors, interpolate
 from guard_core.recordings import read
 from guard_core.sessions import Session
 from guard_core.tokens.tokenizer import ENCODINGS, count_events
 
-HELP = "predict every recorded call from the others and compare estimators on the same calls"
+HELP = "forecast recorded calls from the past only and compare estimators on the same calls"
+
+
+FORECAST_ROWS = {
+    "1": "forecast 1 call ahead",
+    "10": "forecast 10 calls ahead",
+    "50": "forecast 50 calls ahead",
+    "compaction": "first call after a compaction",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(file: str, session: Session) -> dict[str, Any]:
     ledger = Ledger.of(session)
-    found = attribute(ledger)
-    measured = measure_session(ledger)
+    found, between = attribute(ledger), interpolate(ledger)
+    measured = between.overall is not None
     return {
         "file": file,
         "session": session.source_id or session.title,
@@ -55,45 +65,65 @@ def _report(file: str, session: Session) -> dict[str, Any]:
         "reported_calls": int((ledger.steps["prompt_tokens"] > 0).sum()),
         "overhead": found.overhead,
         "tokens_per_byte": found.ratios,
-        "leave_one_out": measured.overall,
-        "leave_one_out_by_tokenizer": _by_tokenizer(session, ledger) if measured.overall else {},
-        "by_kind": measured.by_kind,
-        "by_method": measured.by_method,
-        "stretches": measured.stretches,
-        "estimators": compare(session, ledger) if measured.overall else {},
+        "forecast": forecast(ledger),
+        "not_in_file": _not_in_file(ledger, found),
+        "interpolation": between.overall,
+        "interpolation_between": between.between,
+        "interpolation_by_tokenizer": _by_tokenizer(session, ledger) if measured else {},
+        "by_kind": between.by_kind,
+        "by_method": between.by_method,
+        "stretches": between.stretches,
+        "estimators": compare(session, ledger) if measured else {},
+    }
+
+
+def _not_in_file(ledger: Ledger, found: Attribution) -> dict[str, Any]:
+    """What the first prompt after a compaction holds beyond the file's messages, and where the figure is from."""
+    known = Anchors.of(ledger, found).unrecorded
+    return {
+        "tokens": known.tokens,
+        "share": known.share,
+        "compactions": len(known.measured),
+        "agent": ledger.agent,
+        "source": known.source,
     }
 
 
 def _by_tokenizer(session: Session, ledger: Ledger) -> dict[str, Errors | None]:
-    """The same with each tokenizer's counts as weights instead of bytes."""
+    """The interpolation with each tokenizer's counts as weights instead of lexical tokens."""
     counts = {name: count_events(session.events, name) for name in ENCODINGS}
-    return {name: measure_session(ledger, weights).overall for name, weights in counts.items()}
+    return {name: interpolate(ledger, weights, stretches=False).overall for name, weights in counts.items()}
 
 
 def _print(report: dict[str, Any]) -> None:
     print(f"{report['file']}  {report['session']}")
-    if report["leave_one_out"] is None:
+    if report["interpolation"] is None:
         print("  nothing to measure: the provider reported fewer than two calls\n")
         return
     print(
         f"  {report['reported_calls']:,} of {report['calls']:,} calls reported, overhead {report['overhead']:,} tokens"
     )
+    missing = report["not_in_file"]
+    if missing["tokens"]:
+        print(f"  not in this file after a compaction: {missing['tokens']:,} tokens ({missing['source']})")
     print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step")
-    _row("every call from the others", report["leave_one_out"])
-    for name, value in report["leave_one_out_by_tokenizer"].items():
+    for name, value in report["forecast"].items():
+        _row(FORECAST_ROWS[name], value)
+    _row("interpolation between known calls", report["interpolation"])
+    for name, value in report["interpolation_by_tokenizer"].items():
         _row(f"  weighed by {name}", value)
     for name, value in report["by_kind"].items():
         _row(f"  after {name}", value)
-    if report["stretches"]:
-        _row("whole stretches from the others", report["stretches"])
+    _row("whole stretches from the others", report["stretches"])
     for given in GIVENS:
         print(f"  {given}:")
         for name, values in report["estimators"].items():
-            if given in values:
-                _row(f"  {name}", values[given])
+            _row(f"  {name}", values.get(given))
     print()
 
 
-def _row(label: str, value: Errors) -> None:
+def _row(label: str, value: Errors | None) -> None:
+    if value is None:
+        return
     numbers = f"{value.bias:>+10.2%}{value.mape:>9.2%}{value.p95:>9.2%}{value.worst:>+10.2%}"
     print(f"  {label:<34}{value.calls:>7,}{numbers}  {value.worst_step}")

@@ -1,11 +1,14 @@
-"""The engine measures itself: every recorded call is predicted from the others."""
+"""The engine measures itself: every recorded call is predicted from the others, before and after it."""
+
+import time
 
 import numpy as np
 import pytest
 
 from guard_core.comparison import compare, request_counts
+from guard_core.forecast import forecast
 from guard_core.ledger import Ledger
-from guard_core.measurement import errors, measure_session
+from guard_core.measurement import errors, interpolate
 from guard_core.sessions import Session
 from guard_core.simulator.samples import SAMPLES, big_session
 from tests.builders import model, session, user
@@ -13,22 +16,22 @@ from tests.builders import model, session, user
 
 @pytest.mark.parametrize(("name", "most"), [("healthy", 0.01), ("timing-gap", 0.01), ("long-coding", 0.01)])
 def test_the_samples_are_predicted_within_a_percent(name, most):
-    found = measure_session(Ledger.of(SAMPLES[name].build()))
+    found = interpolate(Ledger.of(SAMPLES[name].build()))
     assert found.overall.mape < most
     assert abs(found.overall.bias) < most
 
 
 def test_whole_stretches_between_compactions_are_predicted_too():
-    found = measure_session(Ledger.of(SAMPLES["long-coding"].build()))
+    found = interpolate(Ledger.of(SAMPLES["long-coding"].build()))
     assert found.stretches.calls == found.overall.calls
     assert found.stretches.mape < 0.03
 
 
 def test_a_prediction_does_not_know_the_call_it_predicts(tool_heavy):
     ledger = Ledger.of(tool_heavy)
-    before = measure_session(ledger).predicted[10]
+    before = interpolate(ledger).predicted[10]
     ledger.steps["prompt_tokens"][10] += 7
-    assert measure_session(ledger).predicted[10] == before
+    assert interpolate(ledger).predicted[10] == before
 
 
 def test_errors_are_relative_to_the_recorded_count():
@@ -39,7 +42,7 @@ def test_errors_are_relative_to_the_recorded_count():
 
 
 def test_calls_are_told_apart_by_what_was_added(tool_heavy):
-    found = measure_session(Ledger.of(tool_heavy))
+    found = interpolate(Ledger.of(tool_heavy))
     assert found.by_kind["tool results"].calls == 20
     assert sum(part.calls for part in found.by_kind.values()) == found.overall.calls
     assert sum(part.calls for part in found.by_method.values()) == found.overall.calls
@@ -50,15 +53,30 @@ def test_too_few_reported_calls_give_no_measurement(reported, short_chat):
     calls = [
         call if index < reported else type(call)(call.at, call.response) for index, call in enumerate(short_chat.calls)
     ]
-    found = measure_session(Ledger.of(Session(events=short_chat.events, calls=tuple(calls))))
+    found = interpolate(Ledger.of(Session(events=short_chat.events, calls=tuple(calls))))
     assert found.overall is None
     assert found.predicted.tolist() == [-1, -1]
 
 
 def test_a_very_long_session_is_measured_on_a_part_of_its_calls():
-    found = measure_session(Ledger.of(big_session(3_000, 12)))
+    found = interpolate(Ledger.of(big_session(3_000, 12)))
     assert found.overall.calls == 2_000
     assert found.overall.mape < 0.02
+
+
+def test_measuring_a_long_session_takes_at_most_ten_seconds_of_processor_time():
+    ledger = Ledger.of(big_session(4_000, 12))
+    started = time.process_time()
+    forecast(ledger)
+    interpolate(ledger)
+    for share in (3, 4):  # two tokenizers
+        interpolate(ledger, ledger.events["bytes"] // share, stretches=False)
+    assert time.process_time() - started < 10
+
+
+def test_nearly_every_prediction_lies_between_two_known_counts():
+    assert interpolate(Ledger.of(SAMPLES["long-coding"].build())).between > 0.9
+    assert interpolate(Ledger.of(session())).between is None
 
 
 def test_estimators_are_compared_on_the_same_calls():

@@ -6,7 +6,7 @@ import pytest
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.comparison import compare
-from guard_core.measurement import measure_session
+from guard_core.measurement import interpolate
 from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
 from inspector import convert
@@ -61,7 +61,7 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
 def test_the_errors_are_those_that_the_engine_measures(coding):
     finish()
     found, ledger = estimating.load_result(coding), convert.load_ledger(coding)
-    assert found.own == measure_session(ledger).overall
+    assert found.own == interpolate(ledger).overall
     assert found.estimators == compare(convert.load_session(coding), ledger)
     assert found.weighed["o200k_base"].calls == found.own.calls
     assert found.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in found.points.steps]
