@@ -20,8 +20,8 @@ from guard_core.findings import (
     replayed_findings,
     replayed_verdict,
 )
+from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
-from guard_core.measurement import Errors
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
@@ -85,10 +85,10 @@ class Analysis:
         return recorded_verdict(self.facts, self.recorded_findings)
 
     @property
-    def own_error(self) -> Errors | None:
-        """How well this session's recorded calls are predicted from one another; None while a job measures it."""
+    def forecast(self) -> Forecast:
+        """How well this session's recorded calls are predicted from the past; empty until a job has measured it."""
         found = load_result(Session(pk=UUID(self.key[0]), revision=self.key[1]))
-        return found.own if found else None
+        return found.forecast if found else {}
 
     @property
     def diverges(self) -> bool:

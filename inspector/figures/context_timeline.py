@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from guard_core.forecast import Forecast
 from inspector.figures import theme
 from inspector.figures.decimate import MAX_MARKS, MAX_POINTS, crossings, highest_steps, kept_steps, thinned
 from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
+from inspector.figures.uncertainty import share_off
 from inspector.presenters.numbers import step_number
 
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
@@ -26,16 +28,28 @@ AT_STEP = " at step %{x:,d}"
 WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
 
 
-def context_timeline(data: Timeline, start: int = 0, stop: int | None = None, limit: int = MAX_POINTS) -> go.Figure:
+def context_timeline(
+    data: Timeline,
+    start: int = 0,
+    stop: int | None = None,
+    limit: int = MAX_POINTS,
+    forecast: Forecast | None = None,
+) -> go.Figure:
     """The figure for the steps from `start` to `stop` (exclusive), with at most `limit` points a series.
 
-    Its x axis counts steps from 1, as people do; everything else here counts from 0.
+    Its x axis counts steps from 1, as people do; everything else here counts from 0. `forecast` gives the band around
+    what is modelled.
     """
     stop = len(data) if stop is None else min(stop, len(data))
     start = max(0, min(start, stop))
     steps = drawn_steps(data, start, stop, limit)
     top = y_top(data, start, stop)
-    traces = [*_main_traces(data, steps, top), *_mark_traces(data, start, stop), *_factor_traces(data, steps)]
+    traces = [
+        *_band_traces(data, steps, forecast or {}),
+        *_main_traces(data, steps, top),
+        *_mark_traces(data, start, stop),
+        *_factor_traces(data, steps),
+    ]
     for number, track in enumerate(data.tracks):
         traces += _track_traces(track, steps, f"y{number + 3}")
     layout = theme.layout(
@@ -135,6 +149,19 @@ def _has_lone_values(values: Floats) -> bool:
     """Is a value known whose neighbours are not: a line, which needs two points, would not show it."""
     known = np.concatenate([[False], ~np.isnan(values), [False]])
     return bool((known[1:-1] & ~known[:-2] & ~known[2:]).any())
+
+
+def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[str, Any]]:
+    """The band in which 95 % of this session's forecasts lie, around the modelled counts; none where it is dense."""
+    off = None if data.replayed is None else share_off(data.replayed, forecast)
+    if data.replayed is None or off is None or _is_dense(data, steps):
+        return []
+    inside = steps[~np.isnan(off[steps])]
+    values, size = data.replayed.prompt_tokens[inside], off[inside]
+    edge = {"line": theme.line(theme.MODELLED, width=0), "hoverinfo": "skip", "showlegend": False}
+    low = _series("lower end of the forecasts", inside, values * (1 - size), **edge)
+    high = _series("95 % of forecasts lie within", inside, values * (1 + size), **edge)
+    return [low, {**high, "fill": "tonexty", "fillcolor": theme.MODELLED, "showlegend": True}]
 
 
 def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from guard_core.measurement import METHODS, Errors
 from guard_core.ratios import KINDS, TEXT_KINDS, content
 from guard_core.sessions import Source
 from guard_core.tokens.tokenizer import ENCODINGS
+from guard_core.unrecorded import unrecorded
 from inspector.presenters.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.presenters.whatif import Choice
 from inspector.services.estimating import Points, Result
@@ -28,6 +29,12 @@ SIMULATED = (
     "This session was simulated: its prompt tokens are the heuristic estimate times a chosen ratio, and no provider "
     "ever counted them. An error measured against them would say nothing."
 )
+FORECASTS = {
+    "1": "1 call ahead",
+    "10": "10 calls ahead",
+    "50": "50 calls ahead",
+    "compaction": "first call after a compaction",
+}
 MODELLED, RECOMPUTED, ASSUMED = Source.MODELLED.value, Source.RECOMPUTED.value, Source.ASSUMED.value
 ESTIMATORS = {
     "chars/4": "characters // 4 of every part",
@@ -37,14 +44,25 @@ ESTIMATORS = {
 }
 
 
-def own_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
-    """The engine's leave-one-out error: over all calls, weighed otherwise, by content, by the way of predicting."""
-    rows = [_row("every call from all the others", found.own, path, choice, strong=True)]
+def forecast_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+    """The errors of predictions from the past only, by how far ahead."""
+    rows = [_row(FORECASTS[name], value, path, choice, strong=name == "1") for name, value in found.forecast.items()]
+    return [row for row in rows if row]
+
+
+def interpolation_rows(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+    """The errors of predictions from both sides: all calls, weighed otherwise, by content, by the way of predicting."""
+    rows = [_row("every call from all the others", found.interpolated, path, choice, strong=True)]
     rows += [_row(f"weighed by {name}", found.weighed.get(name), path, choice) for name in ENCODINGS]
     rows += [_row(f"after {name}", found.by_kind.get(name), path, choice) for name in KINDS]
     rows += [_row(name, found.by_method.get(name), path, choice) for name in METHODS]
     rows.append(_row("whole stretches between compactions", found.stretches, path, choice))
     return [row for row in rows if row]
+
+
+def between(found: Result) -> str:
+    """What share of the interpolated calls has a known count on both sides, in words."""
+    return "" if found.between is None else f"In this session that is {percent(found.between, 1)} of them."
 
 
 def estimator_groups(found: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
@@ -83,10 +101,11 @@ def _row(
 
 
 def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
-    """Overhead, prologue and residual of the attribution, each with its source."""
+    """Overhead, prologue, what the file lacks after a compaction, and residual of the attribution, with sources."""
     recorded = ledger.steps["prompt_tokens"]
     reported = recorded > 0
     source = MODELLED if found.measured else ASSUMED
+    missing = unrecorded(ledger, found.residual)
     made = [
         _fact("overhead of every request", tokens(found.overhead), source, "system prompt, tools, framing: tokens"),
         _fact(
@@ -94,6 +113,12 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
             tokens(found.prologue),
             MODELLED,
             "tokens sent before the first event of this file, if it has any",
+        ),
+        _fact(
+            "not in this file",
+            tokens(missing.tokens),
+            MODELLED if missing.measured else ASSUMED,
+            f"tokens of the first prompt after a compaction beyond its messages: {missing.source}",
         ),
     ]
     if reported.any():

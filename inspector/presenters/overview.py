@@ -10,6 +10,7 @@ import numpy as np
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.words import compactions_words
+from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.sessions import Session, Source, Sourced
@@ -23,6 +24,7 @@ from inspector.presenters.whatif import Choice
 SHOWN_FINDINGS = 30
 SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
 BADGES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
+LEAST_FORECASTS = 3  # of fewer calls an average says nothing
 
 
 def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
@@ -124,7 +126,7 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
     return {"rows": rows, "count": len(tagged), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
 
 
-def comparison(data: Timeline, recorded: Case, replayed: Case, own: Errors | None) -> dict[str, Any]:
+def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) -> dict[str, Any]:
     """Recorded and replayed side by side, and how far the modelled part can be trusted."""
     told, sent = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
     return {
@@ -136,22 +138,27 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, own: Errors | Non
             _compare("largest request, tokens", _largest(told), _largest(sent)),
             _share("peak fill", _largest(told), _largest(sent), data.window),
         ],
-        "honesty": honesty(data, own),
+        "honesty": honesty(data, ahead),
     }
 
 
-def honesty(data: Timeline, own: Errors | None) -> str:
-    """From where on the replay is modelled, and how well this session's own calls can be predicted."""
+def honesty(data: Timeline, ahead: Forecast) -> str:
+    """From where on the replay is modelled, and how far off forecasts of this session's own calls are."""
     first = None if data.replayed is None else data.replayed.divergence
     if first is None:
         return "The replay sends exactly what was recorded: under these settings the policy never does anything else."
     text = f"From step {step_number(first)} on the replay is modelled: the same turns and replies, with other requests."
-    if own is None:
+    if not any(ahead.values()):
         return text
     return (
-        f"{text} This session's recorded calls, each predicted from the others, are off by {100 * own.mape:.1f} % "
-        f"on average (bias {signed_percent(own.bias)}, 95 % within {100 * own.p95:.1f} %)."
+        f"{text} Forecasts of this session's recorded prompts, made from the past only, are off on average by: "
+        f"1 call ahead {_off(ahead.get('1'))}, 10 calls {_off(ahead.get('10'))}, 50 calls {_off(ahead.get('50'))}, "
+        f"first call after a compaction {_off(ahead.get('compaction'), least=1)}."
     )
+
+
+def _off(found: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
+    return "not measured" if found is None or found.calls < least else f"{100 * found.mape:.1f} %"
 
 
 def _over(values: Floats, data: Timeline) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -23,8 +24,9 @@ from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.comparison import COUNTERS, given_errors, request_counts
 from guard_core.errors import GuardError
 from guard_core.events import part_text
+from guard_core.forecast import Forecast, forecast
 from guard_core.ledger import Ints, Ledger
-from guard_core.measurement import Errors, errors, measure_session
+from guard_core.measurement import Errors, errors, interpolate
 from guard_core.packing import decode, encode
 from guard_core.trace import Trace
 from inspector import convert
@@ -32,6 +34,8 @@ from inspector.figures.decimate import thinned
 from inspector.kept import Kept
 from inspector.models import Estimate, Event, Payload, Session, TextCount
 from inspector.services.heartbeats import alive
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +45,7 @@ STEP_EVENTS = 500  # counted and stored in one short transaction
 FETCHED = 50  # messages in memory at once; one may be megabytes
 READ_EVENTS = 20_000  # counts put together in one query
 PRIORITY = -60  # below every import, and below the text index
-DEAD_AFTER = timedelta(minutes=10)  # measuring a long session takes half a minute
+DEAD_AFTER = timedelta(minutes=10)  # measuring a long session takes ten seconds
 NOBODY = str(UUID(int=0))  # where no import asked
 MOST_POINTS = 2_000  # of the scatter figure
 KEPT_BYTES = 40_000_000  # of columns in a process
@@ -60,10 +64,12 @@ class Points(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """How well a session's calls are predicted: by the engine from one another, and by estimators from the texts."""
+    """How well a session's calls are predicted: by the engine from the past, by it from one another, by estimators."""
 
-    own: Errors | None = None
-    weighed: dict[str, Errors] = {}  # the same, weighed by each tokenizer's counts instead of bytes
+    forecast: Forecast = {}  # by how far ahead
+    interpolated: Errors | None = None
+    between: float | None = None  # share of the interpolated calls that lie between two known counts
+    weighed: dict[str, Errors] = {}  # interpolated with each tokenizer's counts as weights instead of lexical tokens
     by_kind: dict[str, Errors] = {}
     by_method: dict[str, Errors] = {}
     stretches: Errors | None = None
@@ -190,10 +196,13 @@ def _measured(session: Session, state: Estimate) -> Result:
     ledger = convert.load_ledger(session)
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
         return Result()
-    columns = _columns(state.tokenizer)
-    look = _Look()
-    own = measure_session(ledger, each=look)
-    weighed = {name: measure_session(ledger, columns[column], each=look).overall for column, name in ENCODINGS.items()}
+    columns, look, parts = _columns(state.tokenizer), _Look(), _under_way.of(session)
+    ahead = parts("forecast", lambda: forecast(ledger, look))
+    between = parts("interpolation", lambda: interpolate(ledger, each=look))
+    weighed = {}
+    for column, name in ENCODINGS.items():
+        known = parts(name, partial(interpolate, ledger, columns[column], look, stretches=False)).overall
+        weighed |= {name: known} if known is not None else {}
     head = convert.load_head(session)
     estimators = {}
     for name, column in NAMES.items():
@@ -201,16 +210,43 @@ def _measured(session: Session, state: Estimate) -> Result:
         estimators[name] = given_errors(ledger, request_counts(head, ledger, COUNTERS[name], columns[column]))
     observed = _observed(session)
     return Result(
-        own=own.overall,
-        weighed={name: value for name, value in weighed.items() if value is not None},
-        by_kind=own.by_kind,
-        by_method=own.by_method,
-        stretches=own.stretches,
+        forecast=ahead,
+        interpolated=between.overall,
+        between=between.between,
+        weighed=weighed,
+        by_kind=between.by_kind,
+        by_method=between.by_method,
+        stretches=between.stretches,
         estimators=estimators,
         heuristic=_errors_of(ledger, observed.columns["heuristic_sent"]),
         calibrated=_errors_of(ledger, observed.columns["calibrated"], following=True),
         points=_points(ledger, observed.columns["heuristic_sent"]),
     )
+
+
+class Parts:
+    """The parts of one measurement that are done, so that one which makes way for an import repeats only the last."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Any, int] | None = None
+        self._done: dict[str, Any] = {}
+
+    def of(self, session: Session) -> Parts:
+        """The parts of this session; those of another one, or of an older revision, are dropped."""
+        key = (session.pk, session.revision)
+        if key != self._key:
+            self._key, self._done = key, {}
+        return self
+
+    def __call__(self, name: str, work: Callable[[], T]) -> T:
+        """The part of this name, computed where it is not done yet."""
+        if name not in self._done:
+            self._done[name] = work()
+        found: T = self._done[name]
+        return found
+
+
+_under_way = Parts()
 
 
 class _Look:

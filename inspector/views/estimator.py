@@ -20,7 +20,7 @@ from inspector.views.frame import Frame, frame, step_of
 
 @require_GET
 def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """The engine's own error, other estimators on the same calls, the attribution; asks again while it is counted."""
+    """The forecast, the interpolation, other estimators, the attribution; asks again while it is counted."""
     page = frame(request, session_id)
     columns, result = estimating.load_counts(page.row), estimating.load_result(page.row)
     if result is None:
@@ -41,7 +41,7 @@ def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def _waiting(page: Frame, counted: bool) -> str:
     """What the job is doing for this session."""
     if counted:
-        return "measuring: every recorded call is predicted from the others …"
+        return "measuring: recorded calls are forecast from the past …"
     done = estimating.progress(page.row)
     return f"counting … {done:,} of {page.row.events:,} events counted by both tokenizers"
 
@@ -62,14 +62,20 @@ def _measured(page: Frame, result: Result) -> dict[str, Any]:
         return {"failed": result.error}
     if page.analysis.simulated:
         return {"nothing": present.SIMULATED}
-    if not result.points.steps and result.own is None:
+    if not result.points.steps and result.interpolated is None:
         return {"nothing": present.NO_USAGE}
     return {
         "heads": present.HEADS,
-        "own": [{"rows": present.own_rows(result, steps, choice)}] if result.own else [],
+        "forecast": _group(present.forecast_rows(result, steps, choice)),
+        "interpolation": _group(present.interpolation_rows(result, steps, choice)),
+        "between": present.between(result),
         "estimators": present.estimator_groups(result, steps, choice),
         **_figure(page, result.points),
     }
+
+
+def _group(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"rows": rows}] if rows else []
 
 
 def _figure(page: Frame, points: Points) -> dict[str, Any]:

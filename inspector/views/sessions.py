@@ -49,9 +49,12 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The chart's points from a step to another, for a zoom; like every address this one counts steps from 1."""
     page = frame(request, session_id)
+    found = page.analysis
     start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
     stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
-    return HttpResponse(context_timeline(page.analysis.data, start, stop).to_json(), content_type="application/json")
+    return HttpResponse(
+        context_timeline(found.data, start, stop, forecast=found.forecast).to_json(), content_type="application/json"
+    )
 
 
 def _overview(page: Frame) -> dict[str, Any]:
@@ -68,7 +71,7 @@ def _overview(page: Frame) -> dict[str, Any]:
             **_facts(page),
         }
     compared = overview.comparison(
-        found.data, found.facts.recording, found.facts.replay(found.replayed), found.own_error
+        found.data, found.facts.recording, found.facts.replay(found.replayed), found.forecast
     )
     return {
         "errors": page.errors,
@@ -113,7 +116,7 @@ def _figure(page: Frame) -> dict[str, Any]:
         "id": "timeline",
         "rows": rows_of(found.data),
         "picture": context_picture(found.data),
-        "data": None if part else json.loads(context_timeline(found.data).to_json()),
+        "data": None if part else json.loads(context_timeline(found.data, forecast=found.forecast).to_json()),
         "caption": overview.caption(found.data, found.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),

@@ -6,6 +6,7 @@ import pytest
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.comparison import compare
+from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
 from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
@@ -61,9 +62,10 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
 def test_the_errors_are_those_that_the_engine_measures(coding):
     finish()
     found, ledger = estimating.load_result(coding), convert.load_ledger(coding)
-    assert found.own == interpolate(ledger).overall
+    assert found.forecast == forecast(ledger)
+    assert found.interpolated == interpolate(ledger).overall
     assert found.estimators == compare(convert.load_session(coding), ledger)
-    assert found.weighed["o200k_base"].calls == found.own.calls
+    assert found.weighed["o200k_base"].calls == found.interpolated.calls
     assert found.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in found.points.steps]
 
 
@@ -84,7 +86,7 @@ def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
     assert estimating.load_counts(coding) is not None
     assert estimating.load_result(coding) is None
     finish()
-    assert estimating.load_result(coding).own is not None
+    assert estimating.load_result(coding).interpolated is not None
 
 
 def test_a_session_that_has_grown_is_counted_again(coding):
@@ -93,7 +95,7 @@ def test_a_session_that_has_grown_is_counted_again(coding):
     coding.refresh_from_db()
     assert estimating.load_counts(coding) is None
     finish()
-    assert estimating.load_result(coding).own is not None
+    assert estimating.load_result(coding).interpolated is not None
 
 
 def test_a_count_that_was_swept_away_is_made_again(coding):

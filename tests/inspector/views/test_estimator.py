@@ -5,7 +5,8 @@ from django.urls import reverse
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.comparison import GIVENS
-from guard_core.measurement import measure_session
+from guard_core.forecast import forecast
+from guard_core.measurement import interpolate
 from inspector import convert
 from inspector.presenters.numbers import percent
 from inspector.services import estimating
@@ -35,11 +36,25 @@ def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
     assert DBTaskResult.objects.filter(task_path__endswith="count_tokens").count() == 1
 
 
-def test_it_shows_the_engines_own_error_with_a_link_to_the_worst_call(html, coding):
-    found = measure_session(convert.load_ledger(coding)).overall
-    assert percent(found.mape, 1, 2) in html
-    assert f"{reverse('session_steps', args=[coding.pk])}?at={found.worst_step + 1}" in html
+def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, coding):
+    found = forecast(convert.load_ledger(coding))
+    for name, words in (
+        ("1", "1 call ahead"),
+        ("10", "10 calls ahead"),
+        ("compaction", "first call after a compaction"),
+    ):
+        row = html.partition(words)[2].partition("</tr>")[0]
+        assert percent(found[name].mape, 1, 2) in row
+        assert f"{reverse('session_steps', args=[coding.pk])}?at={found[name].worst_step + 1}" in row
+    assert html.index("Forecast from the past") < html.index("Interpolation between known neighbours")
     assert "hx-trigger" not in html.partition('id="estimator"')[2].partition(">")[0]
+
+
+def test_the_interpolation_is_called_so_and_says_what_it_measures(html, coding):
+    found = interpolate(convert.load_ledger(coding))
+    assert percent(found.overall.mape, 1, 2) in html
+    assert "95 % of such predictions lie between two known counts" in html
+    assert f"In this session that is {percent(found.between, 1)} of them." in html
 
 
 def test_it_compares_estimators_on_the_same_calls(html):

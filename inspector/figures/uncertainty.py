@@ -1,0 +1,28 @@
+"""How far the modelled part of a replay may be off: this session's forecast errors, by calls since the divergence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guard_core.forecast import COMPACTION, HORIZONS, Forecast
+from inspector.figures.timeline import Floats, Replayed
+
+LEAST_CALLS = 3  # of fewer forecasts a quantile says nothing
+
+
+def share_off(replayed: Replayed, forecast: Forecast) -> Floats | None:
+    """The share of each modelled count that 95 % of the forecasts stay within; None where nothing was measured.
+
+    It grows from call to call as the forecast's does, and never falls below that of a first call after a compaction
+    once the replay has compacted. NaN where the replay sends what was recorded.
+    """
+    measured = ((horizon, forecast.get(str(horizon))) for horizon in HORIZONS)
+    known = [(horizon, found.p95) for horizon, found in measured if found and found.calls >= LEAST_CALLS]
+    if replayed.divergence is None or not known:
+        return None
+    steps = np.arange(len(replayed.prompt_tokens))
+    off = np.interp(steps - replayed.divergence + 1, *zip(*known, strict=True))
+    after = forecast.get(COMPACTION)
+    if after is not None and len(replayed.compactions):
+        off = np.where(steps >= replayed.compactions[0], np.maximum(off, after.p95), off)
+    return np.where(steps >= replayed.divergence, off, np.nan)
