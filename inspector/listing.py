@@ -116,7 +116,7 @@ class Listing:
             found = found.filter(severity__in=[SEVERITY[name][1] for name in self.severity])
         if self.kind:
             found = found.filter(kinds__contains=f" {self.kind} ")
-        return self._ordered(found.select_related("recording").prefetch_related("tags"))
+        return self._ordered(found)
 
     def _narrowed(self, found: QuerySet[Session]) -> QuerySet[Session]:
         if self.q:
@@ -142,6 +142,14 @@ class Listing:
         return found.order_by(*(f"-{key}" if down else key for key in keys), "-created", "ordinal", "pk")
 
 
+def rows_of(found: QuerySet[Session]) -> list[Session]:
+    """The sessions of one page, with recordings and tags. Their order is found first: to sort all sessions with all
+    their columns takes three times as long."""
+    keys = list(found.values_list("pk", flat=True))
+    rows = with_fill(Session.objects.select_related("recording").prefetch_related("tags")).in_bulk(keys)
+    return [rows[key] for key in keys if key in rows]
+
+
 def with_fill(found: QuerySet[Session]) -> QuerySet[Session]:
     """With `fill`, the largest request in per cent of the window in use, and `started`."""
     window = Cast(Coalesce("window_override", "model_window", "window"), FloatField())
@@ -152,8 +160,7 @@ def with_fill(found: QuerySet[Session]) -> QuerySet[Session]:
 
 def totals(found: QuerySet[Session]) -> dict[str, int]:
     """Sums over all that was found, not over the page alone."""
-    plain = found.order_by().prefetch_related(None)
-    sums = plain.aggregate(
+    sums = found.order_by().aggregate(
         sessions=Count("pk"),
         calls=Sum("calls"),
         tokens=Sum("prompt_tokens_sum"),

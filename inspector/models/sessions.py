@@ -41,7 +41,7 @@ class Session(models.Model):
     model_window = models.BigIntegerField(null=True)  # tokens, set by a person for its model; None: it has its own
     started_at = models.DateTimeField(null=True)
     created = models.DateTimeField(auto_now_add=True, db_index=True)
-    deleted = models.DateTimeField(null=True, db_index=True)
+    deleted = models.DateTimeField(null=True)
     revision = models.IntegerField(default=1)
     events = models.IntegerField(default=0)
     calls = models.IntegerField(default=0)
@@ -75,6 +75,8 @@ class Session(models.Model):
             models.Index(
                 fields=["severity", "-created", "ordinal"], condition=models.Q(deleted=None), name="session_worst"
             ),
+            # Only of what is deleted: SQLite would take an index of all for the list, and sort every session.
+            models.Index(fields=["deleted"], condition=models.Q(deleted__isnull=False), name="session_deleted"),
             models.Index(fields=["source_id"], name="session_source"),
             models.Index(fields=["parent_source"], condition=~models.Q(parent_source=""), name="session_parent"),
         ]

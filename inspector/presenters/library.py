@@ -11,7 +11,7 @@ from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS
 from inspector.listing import HAS, SEVERITY, SORTS, Listing, choices
 from inspector.models import Session, Tag
-from inspector.presenters.numbers import DASH, counted, short, size, tokens
+from inspector.presenters.numbers import DASH, NARROW, counted, short, size, tokens
 
 NUMERIC = ("calls", "compactions")
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
@@ -60,14 +60,22 @@ KINDS = {
     "window_doubted": "window doubtful",
     "overflow": "overflow",
     "late": "compacted too late",
+    "no_fit": "nothing fits the window",
     "near_miss": "near miss",
     "request_lost": "request lost",
+    "tail_lost": "kept messages lost",
     "loop": "loop",
     "thrash": "compacts often",
-    "grown": "larger after a compaction",
     "summary_not_kept": "summary not kept",
+    "grown": "larger after a compaction",
+    "still_over": "still over the threshold",
     "needless": "needless compaction",
     "needed": "needed compaction",
+    "avoided_overflows": "avoids overflows",
+    "timing_gap": "caught only by the estimate",
+    "correction_limited": "correction hit its limit",
+    "inline_data": "inline data",
+    "stacked_continuations": "stacked continuations",
     "empty_summary": "empty summary",
     "fallback_summary": "fallback summary",
     "sealed_summary": "sealed summary",
@@ -115,7 +123,7 @@ def _verdict(session: Session) -> dict[str, str]:
         return {"words": CHECKING, "level": "unjudged", "sign": "…", "name": ""}
     severity = Session.Severity(session.severity)
     sign, name = MARKS[severity]
-    words = session.verdict or (NO_CALLS if not session.calls else "")
+    words = session.verdict.replace(" %", f"{NARROW}%") or (NO_CALLS if not session.calls else "")
     return {"words": words, "level": severity.name.lower(), "sign": sign, "name": name}
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from guard_core.simulator.samples import SAMPLES
 from inspector.htmx import wants_part
-from inspector.listing import PAGE_SIZE, Listing, totals
+from inspector.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.models import Import, Session
 from inspector.presenters import library
 from inspector.services import deleting
@@ -49,7 +49,7 @@ def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
     page = paginator.get_page(listing.page)
     return {
         "listing": listing,
-        "rows": [library.row(session) for session in page],
+        "rows": [library.row(session) for session in rows_of(page.object_list)],
         "heads": library.heads(listing),
         "totals": library.totals_line(sums),
         "pages": library.pages(listing, page),

@@ -58,7 +58,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
 
 def _chosen(request: HttpRequest) -> QuerySet[Session]:
     if request.POST.get("all"):
-        found = Listing.parse(_address(request)).sessions().select_related(None).prefetch_related(None)
+        found = Listing.parse(_address(request)).sessions()
         return Session.objects.filter(pk__in=found.order_by().values("pk"))
     keys = []
     for text in request.POST.getlist("id")[:MAX_CHOSEN]:

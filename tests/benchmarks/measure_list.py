@@ -26,27 +26,30 @@ FILL = """
 import django, hashlib, random, sys
 django.setup()
 from datetime import UTC, datetime, timedelta
+from django.db import transaction
 from inspector.models import Recording, Session, Tag
 from inspector.models.sessions import ENGINE
 count, chance = int(sys.argv[1]), random.Random(7)
 agents, models = ["claude", "codex", "adk", ""], ["claude-sonnet-4-5", "gpt-5", "gemini-2.5-pro", ""]
 formats = ["claude-code", "codex", "adk", "opencode"]
-recordings = Recording.objects.bulk_create([
-    Recording(sha256=hashlib.sha256(str(n).encode()).hexdigest(), name=f"session-{n}.jsonl",
-              size=chance.randrange(10_000, 90_000_000)) for n in range(count)], batch_size=400)
-begin = datetime(2026, 1, 1, tzinfo=UTC)
-sessions = Session.objects.bulk_create([
-    Session(recording=recording, title=f"{chance.choice(['Deploy', 'Mend', 'Review', 'Look into'])} service {n}",
-            format=chance.choice(formats), agent=chance.choice(agents), model=chance.choice(models), window=200_000,
-            window_source="model table", started_at=begin + timedelta(minutes=n), events=0, calls=chance.randrange(500),
-            reported_calls=chance.randrange(2), turns=chance.randrange(40), compactions=chance.randrange(3),
-            prompt_tokens_max=chance.randrange(220_000), prompt_tokens_sum=chance.randrange(10_000_000),
-            peak_tokens=chance.randrange(220_000), peak_source="recorded", severity=chance.randrange(3),
-            verdict="4 compactions, no overflow. Without any: peak 124 % of the window, 25 calls over it.",
-            kinds=chance.choice([" needed ", " loop overflow ", " needless near_miss "]), assessed_by=ENGINE,
-            assessed_window=200_000, overflows=chance.randrange(5) // 4, near_misses=chance.randrange(4) // 3,
-            loops=chance.randrange(30) // 29,
-            fallbacks=chance.randrange(20) // 19) for n, recording in enumerate(recordings)], batch_size=400)
+with transaction.atomic():  # the worker sweeps recordings without sessions
+    recordings = Recording.objects.bulk_create([
+        Recording(sha256=hashlib.sha256(str(n).encode()).hexdigest(), name=f"session-{n}.jsonl",
+                  size=chance.randrange(10_000, 90_000_000)) for n in range(count)], batch_size=400)
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    sessions = Session.objects.bulk_create([
+        Session(recording=recording, title=f"{chance.choice(['Deploy', 'Mend', 'Review', 'Look into'])} service {n}",
+                format=chance.choice(formats), agent=chance.choice(agents), model=chance.choice(models), window=200_000,
+                window_source="model table", started_at=begin + timedelta(minutes=n), events=0,
+                calls=chance.randrange(500), reported_calls=chance.randrange(2), turns=chance.randrange(40),
+                compactions=chance.randrange(3),
+                prompt_tokens_max=chance.randrange(220_000), prompt_tokens_sum=chance.randrange(10_000_000),
+                peak_tokens=chance.randrange(220_000), peak_source="recorded", severity=chance.randrange(3),
+                verdict="4 compactions, no overflow. Without any: peak 124 % of the window, 25 calls over it.",
+                kinds=chance.choice([" needed ", " loop overflow ", " needless near_miss "]), assessed_by=ENGINE,
+                assessed_window=200_000, overflows=chance.randrange(5) // 4, near_misses=chance.randrange(4) // 3,
+                loops=chance.randrange(30) // 29,
+                fallbacks=chance.randrange(20) // 19) for n, recording in enumerate(recordings)], batch_size=400)
 for name in ("kept", "check", "team-a"):
     Tag.objects.create(name=name).sessions.add(*chance.sample(sessions, count // 10))
 from django.db import connection

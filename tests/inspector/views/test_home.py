@@ -6,10 +6,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from guard_core.findings import Facts, conclusions
 from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
 from inspector.listing import Listing
 from inspector.models import Session
+from inspector.presenters.library import KINDS
 from tests.inspector.rows import recording_row, session_row
 
 pytestmark = pytest.mark.django_db
@@ -193,3 +195,9 @@ def test_the_list_in_its_first_order_comes_from_an_index(client):
         cursor.execute("ANALYZE")
     plan = Listing().sessions()[:50].explain()
     assert "session_worst" in plan
+
+
+def test_every_kind_of_finding_in_the_samples_has_a_name_in_the_menu():
+    found = {finding.kind for sample in SAMPLES.values() for finding in conclusions(Facts.of(sample.build()))[0]}
+    assert found
+    assert found <= set(KINDS)
