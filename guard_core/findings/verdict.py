@@ -64,7 +64,7 @@ def _remark(case: Case) -> str:
     if counts.at_the_end == counts.total:
         return " at the end of the recording"
     blind = any(item.counted and facts.removes_nothing(item.counted) for item in case.fired)
-    return ", what it removed is not in the file" if blind else ""
+    return f", what {'it' if counts.total == 1 else 'they'} removed is not in the file" if blind else ""
 
 
 def peak_of(case: Case) -> Peak:
@@ -202,7 +202,7 @@ def _needless(case: Case, finding: Finding) -> str:
         head = f"{counted(_total(case), 'compaction')}, {count:,} not needed: without {'it' if count == 1 else 'them'}"
     return (
         f"{head}, the peak is {percent(numbers['peak'] / numbers['window'])} of the window at "
-        f"{at_step(numbers['peak_step'])}{if_window(case.window)}."
+        f"{at_step(numbers['peak_step'])} (modelled){if_window(case.window)}."
     )
 
 
@@ -215,7 +215,7 @@ def _needed(case: Case, finding: Finding) -> str:
     over = f", {counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else ""
     return (
         f"{counted(_total(case), 'compaction')}, no overflow. Without any: peak "
-        f"{percent(numbers['peak'] / numbers['window'])} of the window{over}{if_window(case.window)}."
+        f"{percent(numbers['peak'] / numbers['window'])} of the window{over} (modelled){if_window(case.window)}."
     )
 
 

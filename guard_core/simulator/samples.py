@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.sessions import (
     Evidence,
+    GuardState,
     ModelCall,
     RecordedCompaction,
     Session,
@@ -170,6 +173,8 @@ def _gap() -> Session:
         recorder.act(wording.remark(dice), _work(dice, _OPERATIONS, 1.6))
     _log_up_to(recorder, dice, "pricing", GAP_RATIO * GAP_HEURISTIC_SEEN)
     _log_up_to(recorder, dice, "checkout", GAP_RATIO * GAP_HEURISTIC_NOW)
+    last = recorder.calls[-1]
+    state = GuardState(at=last.at + 1, agent="operations", real_tokens=last.prompt_tokens)
     text = wording.summary(dice, 9)
     recorder.compact(
         f"[Previous conversation summary]\n{text}\n[End of summary - conversation continues below]",
@@ -180,7 +185,8 @@ def _gap() -> Session:
     for _ in range(6):
         recorder.act(wording.remark(dice), _work(dice, _OPERATIONS))
     recorder.answer(wording.report(dice, 4))
-    return recorder.session(title="Timing gap: 140,000 seen, 180,018 there", window=200_000)
+    session = recorder.session(title="Timing gap: 140,000 seen, 180,018 there", window=200_000)
+    return msgspec.structs.replace(session, guard_states=(state,))
 
 
 def _log_up_to(recorder: Recorder, dice: Dice, service: str, context: int) -> None:
@@ -371,8 +377,8 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "timing-gap",
             "Timing gap: 140k seen, 180k there",
-            "A tool result arrives between two counts. The last count says 140,000, the next request holds 180,018: "
-            "a stale count would have missed the compaction.",
+            "A tool result arrives between two counts. The last count is 140,000, the next request has 180,018 tokens: "
+            "only the estimate catches the compaction.",
             _gap,
         ),
         Sample(

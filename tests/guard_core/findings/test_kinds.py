@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -190,6 +191,15 @@ def test_a_gap_of_the_file_is_no_finding_about_the_correction():
 def test_the_timing_gap_is_said_with_both_counts():
     found = of_replay(*replayed(SAMPLES["timing-gap"].build()))["timing_gap"]
     assert found.numbers == {"seen": 140_000, "now": 180_018, "threshold": 180_000, "compactions": [0]}
+
+
+def test_a_recording_that_holds_contextguards_state_is_judged_by_its_arithmetic():
+    built = SAMPLES["timing-gap"].build()
+    assert findings(built)["timing_gap"].sentence == (
+        "Compaction 1 (step 49) was caught only by the estimate: last count 140,000, estimate 180,018, threshold "
+        "180,000."
+    )
+    assert "timing_gap" not in findings(msgspec.structs.replace(built, guard_states=()))
 
 
 def test_a_recording_of_another_agent_is_not_judged_by_contextguards_arithmetic():

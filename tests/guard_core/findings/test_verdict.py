@@ -68,7 +68,7 @@ def test_needless_compactions_are_said_with_the_peak_without_them():
     said = told()
     assert said.kind == "needless"
     assert said.sentence.startswith("2 compactions, none needed: without them, the peak is ")
-    assert said.sentence.endswith("% of the window at step 11.")
+    assert said.sentence.endswith("% of the window at step 11 (modelled).")
 
 
 def test_needed_ones_are_said_with_the_calls_over_the_window():
