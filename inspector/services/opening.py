@@ -24,7 +24,8 @@ from inspector.services.versions import is_outdated, refuse_newer
 CHECKED_BYTES = 2**30  # of a database, checked page by page in 2 s; a larger one would keep the start waiting
 COPIES = "backups"  # folder of the copies before upgrades
 KEPT_COPIES = 3
-UNFINISHED = ".part"
+COPY, UPGRADING = ".sqlite3", ".upgrading.sqlite3"  # how they end; the second until the upgrade is done
+UNFINISHED = "unfinished"
 Applied = set[tuple[str, str]]  # migrations: app, name
 
 
@@ -102,19 +103,28 @@ def upgrade() -> None:
         reason = " ".join(str(error).split())
         way_back = f"The database as it was before is {copy}. {restore_words(copy)}" if copy else ""
         raise Refused(f"The database could not be upgraded ({reason}). {way_back}".strip()) from error
+    if copy is not None:
+        os.rename(copy, copy.with_name(copy.name.replace(UPGRADING, COPY)))
+        for old in copies()[KEPT_COPIES:]:
+            old.unlink()
 
 
 def _copy_database() -> Path | None:
-    """A copy of the SQLite database under the last migration that it has seen and the time; None of a new one."""
+    """A copy of the SQLite database under the time and the last migration that it has seen; None of a new one.
+
+    Where an upgrade is killed or fails half way, however often, the copy from before it stays the one.
+    """
     applied = sorted(name for app, name in MigrationRecorder(connection).applied_migrations() if app == "inspector")
     if connection.vendor != "sqlite" or not applied:
         return None
     folder = Path(settings.DATA_DIR) / COPIES
     folder.mkdir(mode=0o700, exist_ok=True)
-    for broken_off in folder.glob(f"*{UNFINISHED}"):
-        broken_off.unlink()
-    path = folder / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{applied[-1]}.sqlite3"
-    unfinished = path.with_suffix(UNFINISHED)
+    begun = list(folder.glob(f"*{UPGRADING}"))
+    for copy in begun:
+        if not copy.name.endswith(f"-{applied[-1]}{UPGRADING}"):
+            return copy
+    path = folder / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{applied[-1]}{UPGRADING}"
+    unfinished = folder / UNFINISHED
     try:
         copy_sqlite(database_path(), unfinished)
         os.replace(unfinished, path)
@@ -125,14 +135,15 @@ def _copy_database() -> Path | None:
             f"The copy of the database that precedes an upgrade cannot be written to {folder} ({error}). Nothing was "
             "changed. Make room there."
         ) from error
-    for old in copies()[KEPT_COPIES:]:
-        old.unlink()
+    for copy in begun:
+        if copy != path:
+            copy.unlink()
     return path
 
 
 def copies() -> list[Path]:
     """The copies from before upgrades, the newest first."""
-    return sorted((Path(settings.DATA_DIR) / COPIES).glob("*.sqlite3"), reverse=True)
+    return sorted((Path(settings.DATA_DIR) / COPIES).glob(f"*{COPY}"), reverse=True)
 
 
 def restore_words(file: object) -> str:

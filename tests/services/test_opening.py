@@ -116,7 +116,7 @@ def test_only_the_newest_copies_are_kept(old: Path) -> None:
     folder.mkdir()
     for number in range(5):
         (folder / f"2020010{number}-000000-0001_initial.sqlite3").write_text("older")
-    (folder / "20200101-000000-0001_initial.part").write_text("broken off")
+    (folder / "unfinished").write_text("broken off")
     assert manage(old, "import", __file__).returncode == 1  # a file of Python is no session
     names = sorted(path.name for path in folder.iterdir())
     assert len(names) == opening.KEPT_COPIES
@@ -134,18 +134,25 @@ def test_a_killed_upgrade_goes_on_at_the_next_start(more: int, old: Path) -> Non
         assert started.get("/healthz").status == 200
         started.stop()
     assert tags(old) == [("kept",)]
-    assert all(map(is_whole, (old / opening.COPIES).iterdir()))
+    (copy,) = (old / opening.COPIES).iterdir()  # of before the upgrade, not of its middle
+    assert copy.name.endswith("0003_gallery.sqlite3")
+    assert is_whole(copy)
 
 
 def test_an_upgrade_that_fails_says_how_to_go_back(old: Path) -> None:
+    before = migrations(old)
     change(old, "CREATE TABLE inspector_estimate (in_the_way)")  # which a migration is to create
     sentence = refused(old)
     (copy,) = (old / opening.COPIES).iterdir()
     assert f"manage.py restore {copy} --replace" in sentence
     assert is_whole(copy)
+    assert str(copy) in refused(old)  # the same one, however often it is tried
+    assert list((old / opening.COPIES).iterdir()) == [copy]
+    assert manage(old, "restore", copy, "--replace").returncode == 0
+    assert migrations(old) == before
 
 
-def test_an_upgrade_waits_for_nobody_who_uses_the_folder(old: Path) -> None:
+def test_no_upgrade_begins_while_another_process_uses_the_folder(old: Path) -> None:
     from inspector.lease import beside
 
     before = digest(old)

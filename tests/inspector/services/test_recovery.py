@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import timedelta
 
 import pytest
@@ -10,7 +12,7 @@ from django_tasks_db.models import DBTaskResult
 
 from inspector import serve, worker
 from inspector.models import GalleryRun, Import, Session
-from inspector.services import gallery, importing, recovery, search
+from inspector.services import gallery, importing, recovery, search, sweeping
 from inspector.services.gallery import start_run
 from inspector.services.importing import run_import, submit
 from inspector.services.uploads import receive
@@ -170,3 +172,12 @@ def test_an_import_that_was_begun_before_is_the_next_in_the_queue(db, folders, r
     submit(receive([recording + b"\n"], "b.jsonl"))
     recovery.recover()
     assert DBTaskResult.objects.ready().first().args_kwargs["args"] == [str(dead.pk)]
+
+
+def test_a_worker_sweeps_what_killed_processes_left_when_it_starts_and_daily(db, folders, settings):
+    assert worker.SWEEP_EVERY * worker.HEARTBEAT_EVERY == sweeping.DAY
+    left = settings.INCOMING_DIR / "left"
+    left.write_bytes(b"half a file")
+    os.utime(left, times=(time.time() - sweeping.DAY,) * 2)
+    Heartbeat().beat(sweep=True)
+    assert not left.exists()
