@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, part_text, utf8_bytes
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart, part_text, utf8_bytes
 from guard_core.recordings import codex_lines, codex_words, fields, looks, responses_items
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
@@ -33,6 +33,7 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Sourced
 from guard_core.sessions import Source as NumberSource
 from guard_core.views import View
 
+_TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
 _COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
@@ -95,6 +96,7 @@ class _Reader:
         self.open: _Open | None = None
         self.pending: ModelCall | None = None  # usage that came ahead of its response
         self.total: Any = None
+        self.ended = -1  # events when the last turn ended
         self.usage_seen = False
         self.records = False
         self.marked = codex_lines.marks_requests(source)
@@ -262,6 +264,7 @@ class _Reader:
         elif kind == "thread_name_updated":
             self.title = fields.text(payload, "thread_name") or self.title
         else:
+            self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
             self.notes.skip(f"event_msg {kind}")
 
     def _token_count(self, info: dict[str, Any], where: Where) -> None:
@@ -333,12 +336,20 @@ class _Reader:
                 kind="summary" if readable else "opaque",
                 base=base,
                 messages=inserted,
+                trigger="auto" if self._is_within_a_turn() else "",
                 summariser=summariser,
                 line=where.line,
                 timestamp=where.at,
                 note=note if readable else "The summary is encrypted or not in the file.",
             )
         )
+
+    def _is_within_a_turn(self) -> bool:
+        """Was the last thing sent to the model a tool's result, in a turn that goes on: there Codex compacts by itself.
+        Whether it was asked to between two turns is not in the file."""
+        last = self.log.outlines[-1] if self.log.events else None
+        has_result = last is not None and any(isinstance(part, ToolResultPart) for part in last.parts)
+        return has_result and self.ended != len(self.log.events)
 
     def _take_summariser(self, summary: str) -> ModelCall | None:
         """The call that wrote the summary; what it added leaves the log. Usage without a response is that call's."""

@@ -47,8 +47,10 @@ class Mark(NamedTuple):
 def _mark(row: JSON, event: Event) -> Mark:
     called = [part.id for part in event.parts if isinstance(part, ToolCallPart)]
     answered = [part.call_id for part in event.parts if isinstance(part, ToolResultPart)]
-    said: object = (*called, *answered) if any([*called, *answered]) else fields.plain_text(row.get("content"))
-    return Mark(hash((fields.text(row, "role"), said)), event.timestamp, is_summary(event), flag(row, "compacted"))
+    summary = is_summary(event)  # perhaps merged into a row with calls, which was written before without it
+    by_calls = any([*called, *answered]) and not summary
+    said: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content"))
+    return Mark(hash((fields.text(row, "role"), said)), event.timestamp, summary, flag(row, "compacted"))
 
 
 def _was_taken_back(row: JSON) -> bool:
@@ -227,7 +229,7 @@ class _Contexts:
     def _stop(self, summary: int, start: int, child: bool) -> int:
         """Where the tail behind a summary ends. A row that comes twice begins the next context."""
         stop = summary + 1
-        written = self._marks[summary]
+        written = self._written(summary, start)
         inside = {(mark.key, mark.time) for mark in self._marks[start:stop]}
         for mark in self._marks[stop:]:
             is_older = self._whole_head and mark.is_before(written)
@@ -237,6 +239,14 @@ class _Contexts:
             inside.add((mark.key, mark.time))
             stop += 1
         return stop
+
+    def _written(self, summary: int, start: int) -> Mark:
+        """A row with the time at which a context was written: its summary, unless that was merged into an older row."""
+        before = self._marks[start - 1] if start else None
+        if before is None or not self._marks[summary].is_before(before):
+            return self._marks[summary]
+        behind = (mark for mark in self._marks[summary + 1 :] if before.is_before(mark))
+        return next(behind, self._marks[summary])
 
     def _repeats(self, start: int) -> int:
         """Where the run of repeats that begins at `start` ends."""

@@ -124,6 +124,21 @@ def test_a_replacement_history_is_the_exact_new_context():
     assert found.messages[0].parts[0].text.endswith("files")
 
 
+@pytest.mark.parametrize(
+    ("before", "trigger"),
+    [
+        ((), "auto"),
+        ((line("event_msg", type="turn_aborted"),), ""),
+        ((assistant("Done."), line("event_msg", type="task_complete")), ""),
+    ],
+    ids=["behind a result", "behind an interruption", "between two turns"],
+)
+def test_a_compaction_between_the_steps_of_a_turn_is_automatic(before, trigger):
+    compacted = line("compacted", message="Files", replacement_history=[user("List the files")["payload"]])
+    [compaction] = session_of(*TURN, *before, compacted).compactions
+    assert compaction.trigger == trigger
+
+
 def test_an_encrypted_summary_is_opaque():
     history = [user("List the files")["payload"], {"type": "compaction", "encrypted_content": "QUJDRA=="}]
     session = session_of(*TURN, line("compacted", message="", replacement_history=history))

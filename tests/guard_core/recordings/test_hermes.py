@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from guard_core.recordings.hermes import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.reading import (
+    SAMPLES,
     check_hostile,
     check_sample_facts,
     check_session,
@@ -400,3 +402,18 @@ def test_wrong_types_anywhere_are_survived(database):
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "hermes")
+
+
+RULES = SAMPLES / "../rules/hermes/default-200k"
+
+
+@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+def test_it_finds_every_compaction_that_the_agent_made_and_where():
+    truth = json.loads((RULES / "truth.json").read_text())["compactions"]
+    recording = read_as(FORMAT, (RULES / "state.db").read_bytes())
+    [session] = recording.sessions
+    ats = [call.at for call in session.calls]
+    steps = [bisect_left(ats, compaction.at) for compaction in session.compactions]
+    # `after_call` counts from 0 over all calls, those that wrote the summaries before it included.
+    assert steps == [item["after_call"] + 1 - before for before, item in enumerate(truth)]
+    assert recording.facts.compactions == len(truth) == 7
