@@ -29,7 +29,14 @@ def loops(case: Case) -> list[Finding]:
                 f"A loop: {len(group):,} compactions at consecutive {steps_words(first.step, last.step)}; the first "
                 f"took {first.before:,} tokens to {first.after:,}, the next began at {group[1].before:,}."
             )
-            numbers = {"length": len(group), "first": first.step, "last": last.step}
+            numbers = {
+                "length": len(group),
+                "first": first.step,
+                "last": last.step,
+                "before": first.before,
+                "after": first.after,
+                "again": group[1].before,
+            }
             steps = tuple(item.step for item in group[:LISTED])
             findings.append(Finding("loop", ERROR, first.step, sentence, numbers, (), steps, len(group)))
     return findings

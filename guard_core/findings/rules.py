@@ -83,7 +83,7 @@ def still_over(case: Case) -> list[Finding]:
     trace = rule_of(case)
     if trace is None or not case.window_counts:
         return []
-    steps = np.flatnonzero(trace.columns["held"] == STILL_OVER)
+    steps = np.flatnonzero((trace.columns["held"] == STILL_OVER) & (trace.columns["threshold"] > 0))
     if not len(steps):
         return []
     step = int(steps[0])
@@ -114,10 +114,10 @@ def limited_corrections(case: Case) -> list[Finding]:
         if len(steps):
             far = int(steps[np.argmax(np.abs(raw[steps] - applied[steps]))])
             sentence = (
-                f"The correction hit its limit at {counted(len(steps), 'step')}: at {at_step(far)} {raw[far]:.2f} was "
+                f"The correction hit its limit at {counted(len(steps), 'step')}: at {at_step(far)} {raw[far]:,.2f} was "
                 f"needed and {applied[far]:.2f} used, so the estimate is {effect} there."
             )
-            numbers = {"limit": limit, "raw": round(float(raw[far]), 4), "applied": float(applied[far])}
+            numbers = {"limit": limit, "raw": float(raw[far]), "applied": float(applied[far])}
             findings.append(_finding("correction_limited", severity, case, sentence, numbers, steps.tolist(), far))
     return findings
 

@@ -156,6 +156,7 @@ def late(case: Case) -> list[Finding]:
         "tokens": tokens,
         "window": window,
         "compaction": index,
+        "step_compacted": came,
         "compactions": [pair[2] for pair in pairs],
     }
     assumptions = (*window_assumptions(case.window), *_modelled(case, step))

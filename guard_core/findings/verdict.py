@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guard_core.findings.claims import INFO, MODELLED_TOKENS, SIZES_ONLY, Finding, Verdict
+from guard_core.findings.claims import ERROR, INFO, MODELLED_TOKENS, SIZES_ONLY, Finding, Verdict
 from guard_core.findings.counts import MODELLED, Peak
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
@@ -30,12 +30,13 @@ def replayed_verdict(facts: Facts, trace: Trace, findings: tuple[Finding, ...]) 
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
     if not len(case.tokens):
         return Verdict("no_calls", INFO, 0, "No model call in this session.")
-    by_kind = {finding.kind: finding for finding in reversed(findings) if _leads(finding)}
-    for kind, words in _ORDER.items():
-        if finding := by_kind.get(kind):
-            sentence = words(case, finding)
-            return Verdict(kind, finding.severity, finding.step, sentence, finding.numbers, finding.assumptions)
-    return _healthy(case)
+    leading = [finding for finding in findings if finding.kind in _ORDER and _leads(finding)]
+    if not leading:
+        return _healthy(case)
+    order = list(_ORDER)
+    first = min(leading, key=lambda finding: (finding.severity != ERROR, order.index(finding.kind)))
+    sentence = _ORDER[first.kind](case, first)
+    return Verdict(first.kind, first.severity, first.step, sentence, first.numbers, first.assumptions)
 
 
 def _leads(finding: Finding) -> bool:
@@ -142,11 +143,26 @@ def _loop(case: Case, finding: Finding) -> str:
     return f"A loop: {numbers['length']:,} compactions at consecutive {where}, without progress."
 
 
+def _thrash(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    where = steps_words(numbers["first"], numbers["last"])
+    pace = f"on average one every {numbers['mean_gap']:.1f} steps"
+    return f"Thrashing: {numbers['length']:,} compactions in {where}, {pace}."
+
+
 def _not_kept(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
         f"{_head(case)}compaction {numbers['compaction'] + 1:,} was not kept: {numbers['again']:,} tokens are back at "
         f"{at_step(numbers['again_step'])}."
+    )
+
+
+def _truncated(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}the recorded prompt fell from {numbers['before']:,} to {numbers['after']:,} tokens at "
+        f"{at_step(finding.step)}, and no compaction is recorded there."
     )
 
 
@@ -235,9 +251,11 @@ _ORDER: dict[str, Wording] = {
     "tail_lost": _tail,
     "loop": _loop,
     "summary_not_kept": _not_kept,
-    "request_lost": _request,
     "empty_summary": _empty,
+    "request_lost": _request,
+    "silent_truncation": _truncated,
     "grown": _grown,
+    "thrash": _thrash,
     "window_doubted": _doubted,
     "needless": _needless,
     "near_miss": _near,

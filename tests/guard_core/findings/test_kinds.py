@@ -111,7 +111,7 @@ def test_compactions_at_every_step_are_a_loop_and_a_few_apart_thrash():
     facts = Facts.of(chat(*[5_000] * 20))
     at_every = of_replay(facts, trace(facts, *(record(step) for step in (3, 4, 5))))
     apart = of_replay(facts, trace(facts, *(record(step) for step in (3, 6, 9))))
-    assert at_every["loop"].numbers == {"length": 3, "first": 3, "last": 5}
+    assert at_every["loop"].numbers.items() >= {"length": 3, "first": 3, "last": 5}.items()
     assert "thrash" not in at_every
     assert apart["thrash"].numbers == {"length": 3, "first": 3, "last": 9, "mean_gap": 3.0}
 

@@ -1,0 +1,68 @@
+"""The checker: recomputes what findings and verdicts claim, by plain replay, sharing no code with what makes them.
+
+Nothing here is fast. It walks a session step by step in plain lists, prices every request on its own, looks for words
+in every message of a request, and compares each number of a claim with its own. What it cannot confirm is a
+contradiction; so is a kind that it does not know, and a number in a sentence that the claim's data do not explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from guard_core.checker.recorded import RECORDED
+from guard_core.checker.replayed import REPLAYED
+from guard_core.checker.sentences import check_sentence, check_window_words
+from guard_core.checker.story import Replay, Story, Wrong
+from guard_core.checker.verdicts import check_verdict
+from guard_core.findings.claims import Finding, Verdict
+from guard_core.sessions import Session
+from guard_core.trace import Trace
+from guard_core.window_evidence import WindowJudgement
+
+__all__ = ["Contradiction", "check"]
+
+
+class Contradiction(NamedTuple):
+    """A claim that is not confirmed (kind, step from 0), and why."""
+
+    kind: str
+    step: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} at step {self.step} (from 0): {self.reason}"
+
+
+def check(
+    session: Session,
+    findings: Iterable[Finding],
+    window: WindowJudgement,
+    verdict: Verdict | None = None,
+    *,
+    trace: Trace | None = None,
+) -> list[Contradiction]:
+    """All claims that do not hold: of the recording, or with `trace` of that replay of it. Empty where all do.
+
+    `window` is the one the claims were made with; what a session proves about it is among the claims that are checked.
+    """
+    story = Story(session, window) if trace is None else Replay(session, window, trace)
+    checks = RECORDED if trace is None else REPLAYED
+    contradictions = []
+    claims = list(findings)
+    for finding in claims:
+        try:
+            if finding.kind not in checks:
+                raise Wrong("the checker knows no such kind of claim")
+            checks[finding.kind](story, finding)
+            check_sentence(finding)
+            check_window_words(story, finding)
+        except Wrong as reason:
+            contradictions.append(Contradiction(finding.kind, finding.step, str(reason)))
+    if verdict is not None:
+        try:
+            check_verdict(story, verdict, claims)
+            check_window_words(story, verdict)
+        except Wrong as reason:
+            contradictions.append(Contradiction(f"verdict {verdict.kind}", verdict.step, str(reason)))
+    return contradictions

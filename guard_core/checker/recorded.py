@@ -1,0 +1,278 @@
+"""How each kind of claim about a recording is recomputed. A check raises Wrong, or returns in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guard_core.checker.shared import (
+    NEAR_MISS,
+    at_consecutive_steps,
+    came_too_late,
+    in_quick_succession,
+    near_the_window,
+)
+from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
+from guard_core.events import Event, ReasoningPart, part_text
+from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
+from guard_core.tokens.lexical import lexical_tokens
+from guard_core.window_evidence import Status
+
+BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was added and half of what was removed
+
+
+def window_contradicted(story: Story, finding: Finding) -> None:
+    larger = [step for step, count in enumerate(story.counts) if count is not None and count > story.window]
+    if not larger:
+        raise Wrong(f"no answered request is larger than {story.window}")
+    worst = max(count for count in story.counts if count is not None)
+    agree(finding, window=story.window, tokens=worst, calls=len(larger))
+    same("the count at its step", worst, story.counts[step_of(story, finding, "step")])
+
+
+def window_doubted(story: Story, finding: Finding) -> None:
+    fired = [tokens for tokens in _triggers(story) if tokens > 0]
+    if not fired or max(fired) >= story.window / 2:
+        raise Wrong("not every automatic compaction fired below half of the window")
+    agree(finding, window=story.window, low=min(fired), high=max(fired), compactions=len(fired))
+
+
+def _triggers(story: Story) -> list[int]:
+    tokens = []
+    for item in story.compactions:
+        recorded = story.session.compactions[item.place]
+        if item.is_manual or recorded.trigger == "resume":
+            continue
+        prompts = [call.prompt_tokens for call in story.session.calls if call.at <= recorded.at and call.prompt_tokens]
+        tokens.append(recorded.tokens_before or (prompts[-1] if prompts else 0))
+    return tokens
+
+
+def overflow(story: Story, finding: Finding) -> None:
+    over = [step for step, count in enumerate(story.counts) if count is None and story.sent[step] > story.window]
+    if not over:
+        raise Wrong("no request without a count is larger than the window")
+    step = step_of(story, finding)
+    if step not in over:
+        raise Wrong(f"the request of step {step} is not one of them")
+    worst = max(story.sent[step] for step in over)
+    answered = sum(story.session.calls[step].response is not None for step in over)
+    agree(finding, window=story.window, tokens=worst, calls=len(over), first=over[0], last=over[-1], answered=answered)
+    agree(finding, over_share=worst / story.window - 1)
+    same("the tokens at its step", worst, story.sent[step])
+
+
+def near_miss(story: Story, finding: Finding) -> None:
+    near_the_window(story, finding)
+
+
+def late(story: Story, finding: Finding) -> None:
+    unanswered = [step for step, call in enumerate(story.session.calls) if call.response is None]
+    came_too_late(story, finding, [step for step in unanswered if story.counts[step] is None])
+
+
+def without_automatic(story: Story) -> list[int]:
+    """Prompt tokens at every step had no automatic compaction been made: manual ones stay, and so do edits of a
+    history that nothing automatic had compacted."""
+    counted = {item.place: item for item in story.compactions}
+    tokens = []
+    for step, call in enumerate(story.session.calls):
+        base, compacted = -1, False
+        for place in sorted({place for place in story.places[: step + 1] if place >= 0}):
+            if place in counted:
+                compacted = not counted[place].is_manual
+            if not compacted:
+                base = place
+        tokens.append(story.price(step, *story.view_on(base, call.at)))
+    return tokens
+
+
+def _without(story: Story, finding: Finding) -> list[int]:
+    removed = [item for item in story.compactions if item.step >= 0 and not item.is_manual]
+    same("compactions", number(finding, "compactions"), len(removed))
+    if any(story.removes_nothing(story.compactions.index(item)) for item in removed):
+        raise Wrong("the file does not hold what a compaction took away, so nothing is known without it")
+    words = (story.session.compactions[item.place].trigger.lower() for item in removed)
+    if any(not word for word in words) and TRIGGER_NOT_RECORDED not in finding.assumptions:
+        raise Wrong("the file does not say that all of them were automatic, and neither does the claim")
+    tokens = without_automatic(story)
+    peak = max(tokens)
+    agree(finding, peak=peak, window=story.window, calls_over=sum(count > story.window for count in tokens))
+    same("the tokens at the peak's step", peak, tokens[step_of(story, finding, "peak_step")])
+    return tokens
+
+
+def needless(story: Story, finding: Finding) -> None:
+    if max(_without(story, finding)) >= NEAR_MISS * story.window:
+        raise Wrong("without them a request would have come near the window")
+    if story.judgement.status is Status.DOUBTED:
+        raise Wrong("the window is doubted")
+
+
+def needed(story: Story, finding: Finding) -> None:
+    tokens = _without(story, finding)
+    if max(tokens) < NEAR_MISS * story.window:
+        raise Wrong("without them no request would have come near the window")
+    first = min(item.step for item in story.compactions if item.step >= 0 and not item.is_manual)
+    could_wait(story, finding, tokens, first)
+
+
+def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) -> None:
+    """How much later the first compaction could have come: up to the first request over the window."""
+    agree(finding, first=first)
+    later = [step for step in range(first, len(tokens)) if tokens[step] > story.window]
+    if later:
+        agree(finding, first_over=later[0], could_wait=later[0] - first)
+    elif "could_wait" in finding.numbers:
+        raise Wrong("no request after the first compaction would have been over the window")
+
+
+def request_lost(story: Story, finding: Finding) -> None:
+    """The words are searched in every message of every request since the first compaction that removed theirs."""
+    message, quote = number(finding, "message"), str(number(finding, "quote"))
+    if not quote or not any(
+        " ".join(part_text(part).split()).startswith(quote) for part in story.session.events[message].parts
+    ):
+        raise Wrong(f"message {message} does not begin with the quoted words")
+    removals = [
+        index
+        for index, item in enumerate(story.compactions)
+        if item.step >= 0
+        and story.request_of(item.step) == message < story.recorded(index).at
+        and not holds(story.recorded(index).base, message)
+    ]
+    quoting = [
+        index for index in removals if any(quote in story.folded(event) for event in own_texts(story.recorded(index)))
+    ]
+    if not removals:
+        raise Wrong("no compaction took the message away while its turn went on")
+    first = story.compaction(removals[0]).step
+    sealed = [index for index in removals if _is_sealed(story, index)]
+    agree(finding, compactions=removals, quoted_by=quoting, sealed=sealed, last_step_verbatim=first - 1)
+    absent = [step for step in range(first, len(story.sent)) if not story.says(step, quote)]
+    start, last = number(finding, "first_absent"), number(finding, "last_absent")
+    in_turn = [step for step in absent if story.request_of(step) == message]
+    same("first_absent", start, in_turn[0] if in_turn else -1)
+    if start < 0:
+        return
+    end = start
+    while end + 1 < len(story.sent) and end + 1 in absent:
+        end += 1
+    same("last_absent", last, end)
+    same("compaction", number(finding, "compaction"), max(i for i in removals if story.compaction(i).step <= start))
+    if "nothing quotes it since" in finding.sentence and end + 1 < len(story.sent):
+        raise Wrong(f"the request of step {end + 1} quotes it again")
+
+
+def grown(story: Story, finding: Finding) -> None:
+    index = number(finding, "compaction")
+    before, after = story.before(index), story.sent[story.compaction(index).step]
+    agree(finding, before=before, after=after)
+    if after < before:
+        raise Wrong("the request after it is smaller")
+
+
+def summary_not_kept(story: Story, finding: Finding) -> None:
+    index, again_step = number(finding, "compaction"), step_of(story, finding, "again_step")
+    step = story.compaction(index).step
+    before, after, added = story.before(index), story.sent[step], max(0, story.log_grew(step, again_step))
+    following = [later for later, item in enumerate(story.compactions) if item.step == again_step]
+    again = story.before(following[0]) if following else story.sent[again_step]
+    agree(finding, before=before, after=after, added=added, again=again)
+    if again <= after + BACK_GROWTH * added + BACK_SHARE * max(0, before - after):
+        raise Wrong("what was added since explains the request")
+    between = set(story.places[step : again_step + (not following)])
+    if between != {story.compaction(index).place}:
+        raise Wrong("the history was rewritten between them, which explains the request")
+
+
+def loop(story: Story, finding: Finding) -> None:
+    at_consecutive_steps(story, finding)
+
+
+def thrash(story: Story, finding: Finding) -> None:
+    in_quick_succession(story, finding)
+
+
+def sealed_summary(story: Story, finding: Finding) -> None:
+    _every(story, finding, _is_sealed, "sealed")
+
+
+def fallback_summary(story: Story, finding: Finding) -> None:
+    _every(story, finding, lambda story, index: story.recorded(index).kind == "fallback", "mechanical")
+
+
+def empty_summary(story: Story, finding: Finding) -> None:
+    def is_empty(story: Story, index: int) -> bool:
+        item = story.recorded(index)
+        messages = item.messages
+        readable = bool(messages) and item.kind.startswith("summary") and not _is_sealed(story, index)
+        return readable and not any(part_text(part) for message in messages for part in message.parts)
+
+    _every(story, finding, is_empty, "empty")
+
+
+def _every(story: Story, finding: Finding, test: Callable[[Story, int], bool], word: str) -> None:
+    real = [index for index, item in enumerate(story.compactions) if item.step >= 0 and test(story, index)]
+    agree(finding, compactions=real)
+    if not real:
+        raise Wrong(f"no summary is {word}")
+
+
+def _is_sealed(story: Story, index: int) -> bool:
+    item = story.recorded(index)
+    parts = [part for message in item.messages for part in message.parts]
+    return item.kind == "opaque" or any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in parts)
+
+
+def silent_truncation(story: Story, finding: Finding) -> None:
+    step = step_of(story, finding, "step")
+    after = story.counts[step]
+    earlier = [place for place in range(step) if story.counts[place] is not None]
+    before = story.counts[earlier[-1]] if earlier else None
+    if before is None or after is None:
+        raise Wrong("the provider did not count both requests")
+    added = sum(lexical_tokens(part_text(part)) for event in _since(story, earlier[-1], step) for part in event.parts)
+    agree(finding, before=before, after=after, added=added)
+    if after >= before:
+        raise Wrong("the count did not fall")
+    if story.session.calls[step].at <= story.session.calls[earlier[-1]].at:
+        raise Wrong("the log did not grow")
+    if story.places[step] != story.places[earlier[-1]]:
+        raise Wrong("a recorded compaction explains it")
+
+
+def _since(story: Story, first: int, last: int) -> tuple[Event, ...]:
+    """The messages that the log grew by between the calls of two steps."""
+    return story.session.events[story.session.calls[first].at : story.session.calls[last].at]
+
+
+def no_usage(story: Story, finding: Finding) -> None:
+    calls = story.session.calls
+    missing = [step for step, call in enumerate(calls) if story.counts[step] is None and call.response is not None]
+    agree(finding, missing=len(missing), calls=len(calls))
+    if finding.step not in missing:
+        raise Wrong(f"the call of step {finding.step} is counted")
+
+
+RECORDED: dict[str, Callable[..., None]] = {
+    check.__name__: check
+    for check in (
+        window_contradicted,
+        window_doubted,
+        overflow,
+        near_miss,
+        late,
+        needless,
+        needed,
+        request_lost,
+        grown,
+        summary_not_kept,
+        loop,
+        thrash,
+        sealed_summary,
+        fallback_summary,
+        empty_summary,
+        silent_truncation,
+        no_usage,
+    )
+}

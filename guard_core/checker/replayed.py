@@ -1,0 +1,232 @@
+"""How each kind of claim about a replay is recomputed: from its trace, its views and plain prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from guard_core.checker.recorded import could_wait
+from guard_core.checker.shared import (
+    NEAR_MISS,
+    at_consecutive_steps,
+    came_too_late,
+    in_quick_succession,
+    near_the_window,
+)
+from guard_core.checker.story import Replay, Wrong, agree, holds, number, same, step_of
+from guard_core.findings.claims import Finding
+from guard_core.tokens.heuristic import event_costs
+from guard_core.trace import FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW, STILL_OVER
+from guard_core.views import Span, Synthetic, View, materialise
+
+GAP = 0.05  # of the threshold
+INLINE, INLINE_REAL = 0.25, 0.6  # of the estimate
+BACK_GROWTH, BACK_SHARE = 1.5, 0.5
+
+
+def overflow(story: Replay, finding: Finding) -> None:
+    over = [step for step, tokens in enumerate(story.sent) if tokens > story.window]
+    if not over:
+        raise Wrong("no request is larger than the window")
+    worst = max(story.sent[step] for step in over)
+    agree(finding, window=story.window, tokens=worst, calls=len(over), first=over[0], last=over[-1])
+    agree(finding, over_share=worst / story.window - 1, answered=0)  # a modelled request has no answer
+    same("the tokens at its step", worst, story.sent[step_of(story, finding)])
+
+
+def late(story: Replay, finding: Finding) -> None:
+    came_too_late(story, finding, list(range(len(story.sent))))
+
+
+def _without(story: Replay, finding: Finding) -> list[int]:
+    tokens = story.whole
+    agree(finding, compactions=len(story.compactions), peak=max(tokens), window=story.window)
+    agree(finding, calls_over=sum(count > story.window for count in tokens))
+    same("the tokens at the peak's step", max(tokens), tokens[step_of(story, finding, "peak_step")])
+    return tokens
+
+
+def needless(story: Replay, finding: Finding) -> None:
+    if max(_without(story, finding)) >= NEAR_MISS * story.window:
+        raise Wrong("without compaction a request would come near the window")
+
+
+def needed(story: Replay, finding: Finding) -> None:
+    tokens = _without(story, finding)
+    if max(tokens) < NEAR_MISS * story.window:
+        raise Wrong("without compaction no request would come near the window")
+    could_wait(story, finding, tokens, story.compactions[0].step)
+
+
+def avoided_overflows(story: Replay, finding: Finding) -> None:
+    before, after = (sum(count > story.window for count in counts) for counts in (story.whole, story.sent))
+    agree(finding, **{"without": before, "with": after, "window": story.window})
+    if after >= before:
+        raise Wrong("no overflow is avoided")
+
+
+def request_lost(story: Replay, finding: Finding) -> None:
+    lost = [
+        index
+        for index, item in enumerate(story.compactions)
+        if item.step + 1 < len(story.sent)
+        and 0 <= story.request_of(item.step) == story.request_of(item.step + 1)
+        and not _sends(story, item.step + 1, story.request_of(item.step))
+    ]
+    agree(finding, compactions=lost)
+    first = lost[0] if lost else -1
+    agree(finding, compaction=first, message=story.request_of(story.compaction(first).step))
+
+
+def _sends(story: Replay, step: int, message: int) -> bool:
+    """Does a step's request hold a message, or repeat it in a continuation that is sent for the rest of the turn."""
+    record = [item for item in story.trace.compactions if item.step < step][-1]
+    return holds(story.views[step][0], message) or bool(record.in_turn)
+
+
+def summary_not_kept(story: Replay, finding: Finding) -> None:
+    index, again_step = number(finding, "compaction"), step_of(story, finding, "again_step")
+    step = story.compaction(index).step
+    before, after, added = story.before(index), story.sent[step], max(0, story.log_grew(step, again_step))
+    following = [later for later, item in enumerate(story.compactions) if item.step == again_step]
+    again = story.before(following[0]) if following else story.sent[again_step]
+    agree(finding, before=before, after=after, added=added, again=again)
+    if again <= after + BACK_GROWTH * added + BACK_SHARE * max(0, before - after):
+        raise Wrong("what was added since explains the request")
+
+
+def _every(story: Replay, finding: Finding, test: Callable[[Replay, int], bool]) -> None:
+    real = [index for index in range(len(story.compactions)) if test(story, index)]
+    agree(finding, compactions=real)
+    if not real:
+        raise Wrong("no compaction is so")
+
+
+def fallback_summary(story: Replay, finding: Finding) -> None:
+    _every(story, finding, lambda story, index: any(one.fallback for one in story.record(index).passes))
+
+
+def empty_summary(story: Replay, finding: Finding) -> None:
+    _every(
+        story, finding, lambda story, index: story.record(index).passes[-1:] != () and _summary_bytes(story, index) == 0
+    )
+
+
+def _summary_bytes(story: Replay, index: int) -> int:
+    return story.record(index).passes[-1].summary_bytes
+
+
+def stacked_continuations(story: Replay, finding: Finding) -> None:
+    _every(story, finding, lambda story, index: _continuations(story.record(index).after) > 1)
+    most = max(_continuations(story.record(index).after) for index in number(finding, "compactions"))
+    agree(finding, continuations=most)
+
+
+def _continuations(view: View) -> int:
+    return sum(isinstance(part, Synthetic) and part.kind == "continuation" for part in view)
+
+
+def tail_lost(story: Replay, finding: Finding) -> None:
+    """Messages that the compacting request sends and the next one, built over a log that only grew, does not."""
+    losing = {index: lost for index in range(len(story.compactions)) if (lost := _lost(story, index))}
+    agree(finding, compactions=list(losing))
+    lost = losing[number(finding, "compactions")[0]]
+    agree(finding, messages=len(lost), first=min(lost), last=max(lost))
+
+
+def _lost(story: Replay, index: int) -> set[int]:
+    record = story.record(index)
+    if record.step + 1 >= len(story.sent):
+        return set()
+    carried = _messages(record.carried) | set(range(record.kept_from, story.ledger.event_count))
+    return _messages(record.after) - carried
+
+
+def _messages(view: View) -> set[int]:
+    return {event for part in view if isinstance(part, Span) for event in range(part.start, part.stop)}
+
+
+def timing_gap(story: Replay, finding: Finding) -> None:
+    caught = [index for index, item in enumerate(story.compactions) if _is_gap(story, item.step)]
+    agree(finding, compactions=caught)
+    step = step_of(story, finding)
+    seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
+    agree(finding, seen=seen, now=now, threshold=line)
+    last, heuristic = story.column("last_heuristic_loaded", step), story.column("heuristic_decided", step)
+    factor = float(story.trace.columns["correction"][step])
+    if last > 0 and not math.isnan(factor):
+        same("the estimate", now, max(seen, int(heuristic * factor)))
+
+
+def _is_gap(story: Replay, step: int) -> bool:
+    seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
+    return 0 < seen < line <= now and now - seen >= GAP * line
+
+
+def still_over(story: Replay, finding: Finding) -> None:
+    step = step_of(story, finding)
+    if story.column("held", step) != STILL_OVER:
+        raise Wrong(f"the policy was content at step {step}")
+    agree(finding, heuristic=story.column("heuristic_sent", step), threshold=story.column("threshold", step))
+    if story.column("heuristic_sent", step) < story.column("threshold", step):
+        raise Wrong("the request is below the threshold")
+
+
+def no_fit(story: Replay, finding: Finding) -> None:
+    step, floor = step_of(story, finding), story.attribution.overhead
+    limit = max(story.column("threshold", step) for step in range(len(story.sent)))
+    agree(finding, floor=floor, threshold=limit, window=story.window)
+    held = story.column("held", step) in (FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW)
+    if not held and not 0 < limit <= floor:
+        raise Wrong("what cannot be shrunk is below the threshold")
+
+
+def correction_limited(story: Replay, finding: Finding) -> None:
+    step = step_of(story, finding)
+    real, last = (story.column(name, step) for name in ("real_loaded", "last_heuristic_loaded"))
+    applied = float(story.trace.columns["correction"][step])
+    if real <= 0 or last <= 0:
+        raise Wrong("nothing was measured there")
+    agree(finding, raw=real / last, applied=applied)
+    if math.isclose(real / last, applied):
+        raise Wrong("the factor was not limited")
+
+
+def inline_data(story: Replay, finding: Finding) -> None:
+    step = step_of(story, finding, "step")
+    record = next((item for item in story.trace.compactions if item.step == step), None)
+    if record is None:
+        raise Wrong(f"there is no compaction at step {step}")
+    messages = [event_costs(event) for event in materialise(record.before, story.session)]
+    inline = sum(costs[1] for costs in messages)
+    share = inline / max(1, record.tokens_before)
+    index = story.trace.compactions.index(record)
+    agree(finding, estimate=story.column("decision_tokens", step), real=story.before(index), inline_share=share)
+    if share < INLINE or story.before(index) > INLINE_REAL * story.column("decision_tokens", step):
+        raise Wrong("inline data do not explain it")
+
+
+_CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (
+    overflow,
+    late,
+    needless,
+    needed,
+    avoided_overflows,
+    request_lost,
+    summary_not_kept,
+    fallback_summary,
+    empty_summary,
+    stacked_continuations,
+    tail_lost,
+    timing_gap,
+    still_over,
+    no_fit,
+    correction_limited,
+    inline_data,
+)
+REPLAYED: dict[str, Callable[..., None]] = {
+    **{check.__name__: check for check in _CHECKS},
+    "near_miss": near_the_window,
+    "loop": at_consecutive_steps,
+    "thrash": in_quick_succession,
+}

@@ -1,0 +1,75 @@
+"""Checks that a recording and a replay share: they need only the tokens sent and the steps of the compactions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
+from guard_core.findings.claims import Finding
+
+NEAR_MISS = 0.9  # of the window
+LOOP = 3  # compactions at consecutive steps
+LATE = 3  # steps at most from a request over the window to the compaction that came too late for it
+THRASH, THRASH_GAP = 3, 5  # so many compactions, at most so many steps between two of them
+
+
+def near_the_window(story: Story, finding: Finding) -> None:
+    """The largest request between nine tenths of the window and the window, and how often one came there."""
+    near = [NEAR_MISS * story.window < tokens <= story.window for tokens in story.sent]
+    approaches = sum(is_near and not before for before, is_near in pairwise([False, *near]))
+    if not approaches:
+        raise Wrong("no request is near the window")
+    worst = max(tokens for tokens, is_near in zip(story.sent, near, strict=True) if is_near)
+    agree(finding, window=story.window, tokens=worst, share=worst / story.window, approaches=approaches)
+    same("the tokens at its step", worst, story.sent[step_of(story, finding)])
+
+
+def came_too_late(story: Story, finding: Finding, possible: list[int]) -> None:
+    """Compactions shortly after a request that was over the window; `possible` are the steps that could be."""
+    over = [step for step in possible if story.sent[step] > story.window]
+    real, previous = {}, -1
+    for index, item in enumerate(story.compactions):
+        if item.step < 0:
+            continue
+        recent = [step for step in over if max(previous + 1, item.step - LATE) <= step < item.step]
+        if recent:
+            real[index] = recent[0]
+        previous = item.step
+    if not real:
+        raise Wrong("no compaction came shortly after a request over the window")
+    first, step = next(iter(real.items()))
+    agree(
+        finding, compaction=first, compactions=list(real), step_over=step, step_compacted=story.compaction(first).step
+    )
+    agree(finding, tokens=story.sent[step], window=story.window)
+
+
+def at_consecutive_steps(story: Story, finding: Finding) -> None:
+    """A compaction at every step of a stretch that cannot be longer."""
+    first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
+    steps = [item.step for item in story.compactions if item.step >= 0]
+    agree(finding, length=last - first + 1)
+    if last - first + 1 < LOOP:
+        raise Wrong("it is too short for a loop")
+    missing = [step for step in range(first, last + 1) if step not in steps]
+    if missing:
+        raise Wrong(f"there is no compaction at step {missing[0]}")
+    if first - 1 in steps or last + 1 in steps:
+        raise Wrong("it is longer")
+    index = next(index for index, item in enumerate(story.compactions) if item.step == first)
+    following = next(index for index, item in enumerate(story.compactions) if item.step == first + 1)
+    agree(finding, before=story.before(index), after=story.sent[first], again=story.before(following))
+
+
+def in_quick_succession(story: Story, finding: Finding) -> None:
+    """Compactions with few steps between them, in a stretch that cannot be longer."""
+    first, last = step_of(story, finding, "first"), step_of(story, finding, "last")
+    steps = sorted({item.step for item in story.compactions if item.step >= 0})
+    inside = [step for step in steps if first <= step <= last]
+    gaps = [after - before for before, after in pairwise(inside)]
+    same("length", number(finding, "length"), len(inside))
+    if len(inside) < THRASH or max(gaps) > THRASH_GAP or inside[0] != first or inside[-1] != last:
+        raise Wrong("these compactions are not in quick succession")
+    if any(0 < first - step <= THRASH_GAP or 0 < step - last <= THRASH_GAP for step in steps):
+        raise Wrong("the stretch is longer")
+    agree(finding, mean_gap=sum(gaps) / len(gaps))

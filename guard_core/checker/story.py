@@ -1,0 +1,256 @@
+"""A session retold in plain lists: what was sent at every step, what it cost, and where the compactions are."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.events import Event, ToolResultPart, part_text
+from guard_core.findings.claims import Finding
+from guard_core.ledger import Ledger
+from guard_core.sessions import RecordedCompaction, Session
+from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
+from guard_core.trace import CompactionRecord, Trace
+from guard_core.usage import Usage, usage_for
+from guard_core.views import Rewritten, Span, View, materialise
+from guard_core.window_evidence import WindowJudgement
+
+MANUAL_WORDS = ("manual", "user")
+
+
+class Wrong(Exception):
+    """A claim does not hold."""
+
+
+class Counted(NamedTuple):
+    """A compaction that counts: its place among all recorded ones, the first call after it (-1: none), who asked."""
+
+    place: int
+    step: int
+    is_manual: bool
+
+
+class Story:
+    """A recording. All tokens are prompt tokens; steps, messages and compactions count from 0."""
+
+    trace: Trace | None = None
+
+    def __init__(self, session: Session, window: WindowJudgement) -> None:
+        self.session = session
+        self.judgement = window
+        self.window = window.value
+        self.ledger: Ledger = Ledger.of(session)
+        self.attribution: Attribution = attribute(self.ledger)
+        self.usage: Usage = usage_for(self.ledger, self.attribution)
+        # By identity, for requests share messages; each beside its value, so that no other message takes its id.
+        self._costs: dict[int, tuple[int, Event]] = {}
+        self._texts: dict[int, tuple[str, Event]] = {}
+
+    @cached_property
+    def counts(self) -> list[int | None]:
+        """What the provider reported at every step."""
+        return [call.prompt_tokens if (call.prompt_tokens or 0) > 0 else None for call in self.session.calls]
+
+    @cached_property
+    def places(self) -> list[int]:
+        """The recorded compaction that each step's request is built on, -1: none."""
+        return [
+            max((place for place, item in enumerate(self.session.compactions) if item.at <= call.at), default=-1)
+            for call in self.session.calls
+        ]
+
+    @cached_property
+    def views(self) -> list[tuple[View, int]]:
+        """The view that was sent at every step, and whose inserted messages it means."""
+        return [self.view_on(place, call.at) for place, call in zip(self.places, self.session.calls, strict=True)]
+
+    def view_on(self, place: int, at: int) -> tuple[View, int]:
+        """The view of the first `at` events on top of a recorded compaction (-1: none)."""
+        if place < 0:
+            return (Span(0, at),), -1
+        item = self.session.compactions[place]
+        return (*item.base, Span(item.at, at)), place
+
+    def price(self, step: int, view: View, place: int) -> int:
+        """The provider's count of a request sent at a step: recorded if it is the one that was sent, else modelled."""
+        estimate = self.estimate(view, place) if self.session.usage_ratio is not None else 0  # nothing else asks for it
+        return max(0, self.usage.one(step, view, estimate, place).tokens)
+
+    def estimate(self, view: View, place: int) -> int:
+        """The heuristic tokens of a request, message by message."""
+        tools = sum(tool_definition_tokens(tool) for tool in self.session.tools or ())
+        fixed = sum(parts_costs(self.session.system or ())) + tools
+        return fixed + sum(map(self.cost, materialise(view, self.session, place)))
+
+    def cost(self, event: Event) -> int:
+        """The heuristic tokens of one message, counted once."""
+        if id(event) not in self._costs:
+            self._costs[id(event)] = (sum(event_costs(event)), event)
+        return self._costs[id(event)][0]
+
+    @cached_property
+    def sent(self) -> list[int]:
+        """Prompt tokens at every step: recorded, or modelled where the provider reported nothing."""
+        return [
+            count if count is not None else self.price(step, *self.views[step])
+            for step, count in enumerate(self.counts)
+        ]
+
+    @cached_property
+    def compactions(self) -> list[Counted]:
+        """The recorded compactions that count: no edits or resumes, unless their recorder gives the tokens before."""
+        return [
+            Counted(
+                place,
+                self.places.index(place) if place in self.places else -1,
+                item.trigger.lower() in MANUAL_WORDS,
+            )
+            for place, item in enumerate(self.session.compactions)
+            if item.kind != "edit" or (item.tokens_before or 0) > 0
+        ]
+
+    def compaction(self, index: int) -> Counted:
+        if not 0 <= index < len(self.compactions):
+            raise Wrong(f"there is no compaction {index}, but {len(self.compactions)}")
+        return self.compactions[index]
+
+    @property
+    def steps_of_compactions(self) -> list[int]:
+        """The first call after each compaction that has one."""
+        return [item.step for item in self.compactions if item.step >= 0]
+
+    def recorded(self, index: int) -> RecordedCompaction:
+        """The recorded compaction behind a counted one."""
+        return self.session.compactions[self.compaction(index).place]
+
+    def says(self, step: int, words: str) -> bool:
+        """Does any message of the request that was sent at a step hold these words."""
+        view, place = self.views[step]
+        return any(words in self.folded(event) for event in materialise(view, self.session, place))
+
+    def folded(self, event: Event) -> str:
+        """A message's text with every run of whitespace as one space."""
+        if id(event) not in self._texts:
+            self._texts[id(event)] = (" ".join(" ".join(part_text(part).split()) for part in event.parts), event)
+        return self._texts[id(event)][0]
+
+    def request_of(self, step: int) -> int:
+        """The message that began the turn of a step, -1: none."""
+        at = self.session.calls[step].at
+        begins = [index for index, event in enumerate(self.session.events[:at]) if _begins_turn(event)]
+        return begins[-1] if begins else -1
+
+    def log_grew(self, start: int, stop: int) -> int:
+        """Prompt tokens of the events between the calls of two steps."""
+        first, last = self.session.calls[start].at, self.session.calls[stop].at
+        if (ratio := self.session.usage_ratio) is not None:
+            whole = [sum(map(self.cost, self.session.events[:at])) for at in (first, last)]
+            return int(whole[1] * ratio) - int(whole[0] * ratio)
+        return int(self.attribution.tokens[first:last].sum())
+
+    def before(self, index: int) -> int:
+        """The request had a compaction not been made: the recorder's own figure, else the request before and what came
+        since."""
+        item, step = self.recorded(index), self.compaction(index).step
+        if (item.tokens_before or 0) > 0:
+            return int(item.tokens_before or 0)
+        if step > 0:
+            return self.sent[step - 1] + self.log_grew(step - 1, step)
+        at = self.session.calls[0].at
+        if (ratio := self.session.usage_ratio) is not None:
+            return self.attribution.overhead + int(sum(map(self.cost, self.session.events[:at])) * ratio)
+        return self.attribution.overhead + int(self.attribution.tokens[:at].sum())
+
+    def removes_nothing(self, index: int) -> bool:
+        """Does the view after a compaction still hold every message before it."""
+        item = self.recorded(index)
+        held = {event for part in item.base if isinstance(part, Span) for event in range(part.start, part.stop)}
+        return held >= set(range(item.at))
+
+
+class Replay(Story):
+    """A replay: the same session as a policy would have sent it."""
+
+    trace: Trace
+
+    def __init__(self, session: Session, window: WindowJudgement, trace: Trace) -> None:
+        super().__init__(session, window)
+        self.trace = trace
+        self.window = trace.window
+
+    @cached_property
+    def views(self) -> list[tuple[View, int]]:
+        return [(self.trace.view(step, call.at), -1) for step, call in enumerate(self.session.calls)]
+
+    @cached_property
+    def sent(self) -> list[int]:
+        return [max(0, int(count)) for count in self.trace.columns["modelled_prompt_tokens"]]
+
+    @cached_property
+    def compactions(self) -> list[Counted]:
+        return [Counted(place, record.step, False) for place, record in enumerate(self.trace.compactions)]
+
+    def before(self, index: int) -> int:
+        record = self.record(index)
+        return max(0, self.usage.one(record.step, record.before, record.tokens_before).tokens)
+
+    def record(self, index: int) -> CompactionRecord:
+        if not 0 <= index < len(self.trace.compactions):
+            raise Wrong(f"there is no compaction {index}, but {len(self.trace.compactions)}")
+        return self.trace.compactions[index]
+
+    def column(self, name: str, step: int) -> int:
+        return int(self.trace.columns[name][step])
+
+    @cached_property
+    def whole(self) -> list[int]:
+        """Prompt tokens at every step had nothing been compacted."""
+        return [self.price(step, (Span(0, call.at),), -1) for step, call in enumerate(self.session.calls)]
+
+
+def _begins_turn(event: Event) -> bool:
+    return (
+        event.role == "user"
+        and not event.meta
+        and bool(event.parts)
+        and not any(isinstance(part, ToolResultPart) for part in event.parts)
+    )
+
+
+def own_texts(item: RecordedCompaction) -> list[Event]:
+    """The messages that a compaction itself put into the context."""
+    return [*item.messages, *(part.message for part in item.base if isinstance(part, Rewritten))]
+
+
+def holds(view: View, event: int) -> bool:
+    """Does a view send this event of the log as it was."""
+    return any(isinstance(part, Span) and part.start <= event < part.stop for part in view)
+
+
+def same(name: str, claimed: Any, real: Any) -> None:
+    """Raise Wrong where a number of a claim is another."""
+    differs = abs(claimed - real) > 1e-6 if isinstance(real, float) else claimed != real
+    if differs:
+        raise Wrong(f"{name} is {real}, not {claimed}")
+
+
+def number(finding: Finding, name: str) -> Any:
+    """A number that the claim must have."""
+    if name not in finding.numbers:
+        raise Wrong(f"the claim does not say {name}")
+    return finding.numbers[name]
+
+
+def agree(finding: Finding, **real: Any) -> None:
+    """Compare some numbers of a claim."""
+    for name, value in real.items():
+        same(name, number(finding, name), value)
+
+
+def step_of(story: Story, finding: Finding, name: str = "") -> int:
+    """A step that a claim speaks of; Wrong where the session has none such."""
+    step = number(finding, name) if name else finding.step
+    if not 0 <= step < len(story.sent):
+        raise Wrong(f"{name or 'step'} {step} is not in the session of {len(story.sent)} calls")
+    return int(step)

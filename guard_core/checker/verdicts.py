@@ -1,0 +1,79 @@
+"""A verdict is short, repeats a claim that is among the findings, or says how full the window was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guard_core.checker.sentences import check_numbers, explained_numbers
+from guard_core.checker.story import Replay, Story, Wrong, same
+from guard_core.findings.claims import ERROR, WARNING, Finding, Verdict
+
+MOST_WORDS = 25
+# Warnings that a healthy session may have: they are about the file or the window, not about its compactions.
+BESIDE_THE_POINT = ("no_usage", "correction_limited", "fallback_summary", "still_over", "stacked_continuations")
+
+
+def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -> None:
+    """Raise Wrong for a verdict that does not follow from the session and its findings."""
+    if (words := len(verdict.sentence.split())) > MOST_WORDS:
+        raise Wrong(f"it has {words} words")
+    if not story.sent:
+        same("kind", verdict.kind, "no_calls")
+        return
+    if "no overflow" in verdict.sentence and any(_is_over(story, step) for step in range(len(story.sent))):
+        raise Wrong("a request is over the window")
+    if verdict.kind == "healthy":
+        _check_healthy(story, verdict, findings)
+        explained = explained_numbers(verdict)
+    else:
+        claim = _claim(verdict, findings)
+        explained = explained_numbers(claim) | explained_numbers(verdict) | _common(story)
+    check_numbers(verdict, explained)
+
+
+def _claim(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
+    claims = [item for item in findings if item.kind == verdict.kind and item.numbers == verdict.numbers]
+    if not claims:
+        raise Wrong("it repeats none of the findings")
+    gravest = ERROR if any(item.severity == ERROR for item in findings) else verdict.severity
+    same("severity", verdict.severity, gravest)
+    return claims[0]
+
+
+def _common(story: Story) -> set[str]:
+    """What any verdict may say beside its claim: how many compactions there are, and the largest request."""
+    peak = max(story.sent)
+    shares = [peak / story.window] if story.window else []
+    return {
+        f"{len(story.compactions):,}",
+        f"{peak:,}",
+        f"{story.sent.index(peak) + 1:,}",
+        *(f"{100 * share:.1f}" for share in shares),
+        *(f"{100 * share:,.0f}" for share in shares),
+    }
+
+
+def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) -> None:
+    serious = [
+        item.kind for item in findings if item.severity in (ERROR, WARNING) and item.kind not in BESIDE_THE_POINT
+    ]
+    if serious:
+        raise Wrong(f"there is a finding {serious[0]}")
+    peak = max(story.sent)
+    same("the peak", verdict.numbers.get("peak"), peak)
+    same("the tokens at the peak's step", peak, story.sent[int(verdict.numbers["peak_step"])])
+    same("compactions", verdict.numbers.get("compactions"), len(story.compactions))
+    if verdict.sentence.startswith("Healthy") and story.compactions:
+        raise Wrong("there are compactions")
+    same("where the peak comes from", verdict.numbers.get("peak_source"), _source(story, verdict.numbers["peak_step"]))
+
+
+def _source(story: Story, step: int) -> str:
+    if isinstance(story, Replay):
+        return "recorded" if story.column("prompt_tokens_source", step) == 1 else "modelled"
+    return "modelled" if story.counts[step] is None else "recorded"
+
+
+def _is_over(story: Story, step: int) -> bool:
+    counted = not isinstance(story, Replay) and story.counts[step] is not None
+    return story.sent[step] > story.window and not counted

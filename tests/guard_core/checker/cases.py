@@ -1,0 +1,260 @@
+"""Small sessions in which each kind of claim can be made, and claims about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart
+from guard_core.findings import (
+    Facts,
+    Finding,
+    Verdict,
+    recorded_findings,
+    recorded_verdict,
+    replayed_findings,
+    replayed_verdict,
+)
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced
+from guard_core.simulator.flow import play
+from guard_core.simulator.scenarios import SCENARIOS
+from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
+from guard_core.trace import Trace
+from guard_core.views import Inserted, Span
+from guard_core.window_evidence import WindowJudgement
+
+WINDOW = Sourced(100_000, Source.RECORDER)
+WORDS = "please keep the public interface of the parser as it is today"
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What is claimed of one side of a session."""
+
+    session: Session
+    window: WindowJudgement
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    trace: Trace | None = None
+
+
+def of_recording(session: Session) -> Claims:
+    facts = Facts.of(session)
+    findings = recorded_findings(facts)
+    return Claims(session, facts.window, findings, recorded_verdict(facts, findings))
+
+
+def of_replay(
+    session: Session, policy: str, window: int, summarizer: SizeModel | None = None, **settings: Any
+) -> Claims:
+    facts = Facts.of(session)
+    trace = replay(
+        facts.ledger,
+        get_policy(policy, **settings),
+        window=window,
+        usage=facts.usage,
+        session=session,
+        summarizer=summarizer,
+    )
+    findings = replayed_findings(facts, trace)
+    return Claims(session, facts.window, findings, replayed_verdict(facts, trace, findings), trace)
+
+
+def exchange(
+    turns: int,
+    *,
+    tokens: Callable[[int], int | None],
+    compactions: tuple[RecordedCompaction, ...] = (),
+    window: Sourced | None = WINDOW,
+    words: str = WORDS,
+    size: int = 4_000,
+    answered: bool = True,
+    **fields: Any,
+) -> Session:
+    """One request, then so many calls, each answered by a step of work; `tokens` gives the count of each call."""
+    events = [Event(Role.USER, (TextPart(words),))]
+    calls = []
+    for turn in range(turns):
+        calls.append(ModelCall(len(events), len(events) if answered else None, tokens(turn)))
+        events.append(Event(Role.MODEL, (TextPart(f"step {turn}: " + "did some work " * (size // 14)),)))
+    return Session(tuple(events), tuple(calls), compactions, window=window, **fields)
+
+
+def compaction(turn: int, text: str = "All went well so far.", **fields: Any) -> RecordedCompaction:
+    """A summary in place of everything before the call of a turn."""
+    message = Event(Role.USER, (TextPart(text),), meta=True)
+    values = {"kind": "summary", "base": (Inserted(0),), "messages": (message,), "trigger": "auto", **fields}
+    return RecordedCompaction(at=turn + 1, evidence=Evidence.DECLARED, **values)
+
+
+def growing(start: int = 5_000, by: int = 1_000) -> Callable[[int], int]:
+    return lambda turn: start + by * turn
+
+
+def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
+    """Counts that grow by 1,000 and fall to `low` at the given calls."""
+
+    def tokens(turn: int) -> int:
+        since = [turn - place for place in places if place <= turn]
+        return low + 1_000 * min(since) if since else start + 1_000 * turn
+
+    return tokens
+
+
+def recordings() -> Iterator[tuple[str, Session]]:
+    """Sessions, by what is wrong with them."""
+    yield "healthy", exchange(8, tokens=growing())
+    yield "contradicted", exchange(8, tokens=growing(99_000))
+    yield "near", exchange(8, tokens=growing(90_500))
+    yield "assumed", exchange(8, tokens=growing(118_000), window=None, model="nameless")
+    yield (
+        "doubted",
+        exchange(
+            8,
+            tokens=_falling_at(5, start=190_000),
+            compactions=(compaction(5, tokens_before=195_000),),
+            window=None,
+            model="claude-opus-4-6",
+            format="claude-code",
+        ),
+    )
+    yield "not counted", exchange(60, tokens=lambda turn: None, window=Sourced(20_000, Source.RECORDER))
+    modelled = Facts.of(exchange(60, tokens=lambda turn: None)).requests.tokens
+    filled = Sourced(int(modelled[28]), Source.RECORDER)  # the next request is the first over it
+    yield (
+        "late",
+        exchange(60, tokens=lambda turn: None, compactions=(compaction(30),), window=filled, answered=False),
+    )
+    yield "needless", exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5),))
+    yield (
+        "trigger unknown",
+        exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5, trigger=""),)),
+    )
+    yield (
+        "needed",
+        exchange(40, tokens=_falling_at(20, start=79_000), compactions=(compaction(20),)),
+    )
+    yield (
+        "manual between",
+        exchange(
+            40,
+            tokens=_falling_at(10, 20, 30, start=60_000),
+            compactions=(compaction(10), compaction(20, trigger="manual"), compaction(30)),
+        ),
+    )
+    yield (
+        "request quoted",
+        exchange(
+            20,
+            tokens=_falling_at(5, 12),
+            compactions=(compaction(5, f"The user said: {WORDS}."), compaction(12)),
+        ),
+    )
+    yield "grown", exchange(10, tokens=growing(50_000, 2_000), compactions=(compaction(5, tokens_before=50_500),))
+    yield (
+        "not kept",
+        exchange(
+            12,
+            tokens=lambda turn: 9_000 if turn == 5 else 50_000 + 1_000 * turn,
+            compactions=(compaction(5),),
+        ),
+    )
+    yield (
+        "loop",
+        exchange(10, tokens=growing(50_000, 10), compactions=tuple(compaction(turn) for turn in (4, 5, 6, 7))),
+    )
+    yield (
+        "thrash",
+        exchange(14, tokens=growing(50_000, 10), compactions=tuple(compaction(turn) for turn in (3, 6, 9))),
+    )
+    sealed = Event(Role.USER, (ReasoningPart(opaque_bytes=900),), meta=True)
+    yield (
+        "sealed",
+        exchange(10, tokens=_falling_at(5), compactions=(compaction(5, kind="opaque", messages=(sealed,)),)),
+    )
+    yield "fallback", exchange(10, tokens=_falling_at(5), compactions=(compaction(5, kind="fallback"),))
+    yield "empty", exchange(10, tokens=_falling_at(5), compactions=(compaction(5, ""),))
+    yield "truncated", exchange(10, tokens=_falling_at(5, start=60_000, low=20_000))
+    yield "partly counted", exchange(10, tokens=lambda turn: None if turn % 3 else 9_000 + 1_000 * turn)
+    yield "at the end", exchange(6, tokens=growing(), compactions=(compaction(6),))
+    yield (
+        "kept tail",
+        exchange(10, tokens=_falling_at(6), compactions=(compaction(6, base=(Inserted(0), Span(5, 7))),)),
+    )
+
+
+def replays() -> Iterator[tuple[str, Claims]]:
+    """Replays of sessions and scenarios in which a policy goes wrong in each way that findings know."""
+    busy = exchange(60, tokens=growing(4_000, 900), window=Sourced(64_000, Source.RECORDER))
+    for policy, settings in (
+        ("contextguard", {}),
+        ("contextguard", {"profile": "tail"}),
+        ("contextguard", {"name_request": True}),
+        ("contextguard", {"buffer": "0"}),
+        ("contextguard-sliding", {"max_turns": 5}),
+        ("none", {}),
+    ):
+        for window in (8_000, 30_000, 64_000):
+            yield f"{policy} {settings} {window}", of_replay(busy, policy, window, **settings)
+    yield "no summaries", of_replay(busy, "contextguard", 30_000, NoSummaries())
+    yield "empty summaries", of_replay(busy, "contextguard", 30_000, FixedSummaries(0))
+    yield "huge summaries", of_replay(busy, "contextguard", 30_000, FixedSummaries(200_000))
+    yield "growing request", of_replay(busy, "contextguard-sliding", 30_000, FixedSummaries(30_000), max_turns=3)
+    for name, scenario in SCENARIOS.items():
+        for simulation in scenario.simulations:
+            session = play(simulation).session
+            for policy in ("contextguard", "contextguard-sliding"):
+                yield (
+                    f"{name} {policy}",
+                    of_replay(session, policy, simulation.window, FixedSummaries(simulation.summary_bytes)),
+                )
+
+    yield "pictures", of_replay(_pictures(), "contextguard", 200_000)
+    large_system = exchange(20, tokens=growing(30_000, 900), system=(TextPart("s" * 90_000),))
+    yield "a system prompt over the window", of_replay(large_system, "contextguard", 20_000, profile="fixed")
+    yield "an empty summary", _emptied(busy)
+
+
+def _pictures() -> Session:
+    """A request and twelve pictures, which a provider counts by their size on screen and not by their bytes."""
+    events = [Event(Role.USER, (TextPart(WORDS),))]
+    calls = []
+    for turn in range(12):
+        events.append(Event(Role.USER, (MediaPart("image/png", 200_000),)))
+        calls.append(ModelCall(at=len(events), response=len(events), prompt_tokens=3_000 + 1_500 * turn))
+        events.append(Event(Role.MODEL, (TextPart("It shows a cat."),)))
+    return Session(tuple(events), tuple(calls), window=Sourced(200_000, Source.RECORDER))
+
+
+def _emptied(session: Session) -> Claims:
+    """A replay whose first summary is empty; the policies here would have replaced it with a mechanical one."""
+    facts = Facts.of(session)
+    trace = replay(facts.ledger, get_policy("contextguard"), window=30_000, usage=facts.usage)
+    first, *others = trace.compactions
+    last = msgspec.structs.replace(first.passes[-1], summary_bytes=0)
+    emptied = msgspec.structs.replace(first, passes=(*first.passes[:-1], last))
+    trace = replace(trace, compactions=(emptied, *others))
+    findings = replayed_findings(facts, trace)
+    return Claims(session, facts.window, findings, replayed_verdict(facts, trace, findings), trace)
+
+
+def lies(finding: Finding) -> Iterator[tuple[str, Finding]]:
+    """The same claim with one thing in it made false."""
+    for name, value in finding.numbers.items():
+        if isinstance(value, bool | str):
+            continue
+        if isinstance(value, list):
+            yield name, _with(finding, name, [*value, 10_000])
+        else:
+            yield name, _with(finding, name, value + 1)
+    yield "sentence", msgspec.structs.replace(finding, sentence=f"{finding.sentence} It happened 987,654 times.")
+    yield "kind", msgspec.structs.replace(finding, kind="unheard_of")
+
+
+def _with(finding: Finding, name: str, value: Any) -> Finding:
+    return msgspec.structs.replace(finding, numbers={**finding.numbers, name: value})

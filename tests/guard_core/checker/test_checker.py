@@ -1,0 +1,110 @@
+"""The checker confirms what findings claim and catches what they do not; it shares no code with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import guard_core.checker
+from guard_core.checker import check
+from guard_core.checker.recorded import RECORDED
+from guard_core.checker.replayed import REPLAYED
+from guard_core.findings import Finding
+from tests.guard_core.checker.cases import Claims, lies, of_recording, recordings, replays
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, Claims]:
+    return {name: of_recording(session) for name, session in recordings()}
+
+
+@pytest.fixture(scope="module")
+def replayed() -> dict[str, Claims]:
+    return dict(replays())
+
+
+def confirm(claims: Claims) -> list[str]:
+    found = check(claims.session, claims.findings, claims.window, claims.verdict, trace=claims.trace)
+    return [str(item) for item in found]
+
+
+def test_it_confirms_every_claim_about_the_recordings(recorded):
+    assert {name: wrong for name, claims in recorded.items() if (wrong := confirm(claims))} == {}
+
+
+def test_it_confirms_every_claim_about_the_replays(replayed):
+    assert {name: wrong for name, claims in replayed.items() if (wrong := confirm(claims))} == {}
+
+
+def test_every_kind_of_claim_about_a_recording_is_made_of_one_of_them(recorded):
+    assert set(RECORDED) - {item.kind for claims in recorded.values() for item in claims.findings} == set()
+
+
+def test_every_kind_of_claim_about_a_replay_is_made_of_one_of_them(replayed):
+    assert set(REPLAYED) - {item.kind for claims in replayed.values() for item in claims.findings} == set()
+
+
+def first_of_each_kind(cases: dict[str, Claims]) -> Iterator[tuple[Claims, Finding]]:
+    kinds = set()
+    for claims in cases.values():
+        for finding in claims.findings:
+            if finding.kind not in kinds:
+                kinds.add(finding.kind)
+                yield claims, finding
+
+
+@pytest.mark.parametrize("side", ["recorded", "replayed"])
+def test_a_false_number_in_a_claim_of_any_kind_is_caught(side, request):
+    believed = []
+    for claims, finding in first_of_each_kind(request.getfixturevalue(side)):
+        for what, lie in lies(finding):
+            if not check(claims.session, [lie], claims.window, trace=claims.trace):
+                believed.append(f"{finding.kind}: {what}")
+    assert believed == []
+
+
+def test_a_claim_about_another_session_is_caught(recorded):
+    """Every finding of one session, said of a healthy one."""
+    healthy = recorded["healthy"]
+    for claims, finding in first_of_each_kind(recorded):
+        if finding.kind != "healthy":
+            assert check(healthy.session, [finding], claims.window), finding.kind
+
+
+def test_a_verdict_that_repeats_no_finding_is_caught(recorded):
+    claims = recorded["needless"]
+    other = msgspec.structs.replace(claims.verdict, kind="loop")
+    assert check(claims.session, claims.findings, claims.window, other)
+
+
+def test_a_verdict_that_calls_a_troubled_session_healthy_is_caught(recorded):
+    healthy, troubled = recorded["healthy"], recorded["loop"]
+    assert check(troubled.session, troubled.findings, troubled.window, healthy.verdict)
+
+
+def test_a_verdict_of_more_than_25_words_is_caught(recorded):
+    claims = recorded["healthy"]
+    long = msgspec.structs.replace(claims.verdict, sentence=claims.verdict.sentence + " and so on" * 9)
+    assert "words" in str(check(claims.session, claims.findings, claims.window, long)[0])
+
+
+def test_a_claim_that_hides_an_assumed_window_is_caught(recorded):
+    claims = recorded["assumed"]
+    bold = [msgspec.structs.replace(item, assumptions=()) for item in claims.findings if "window" in item.numbers]
+    assert bold
+    assert len(check(claims.session, bold, claims.window)) == len(bold)
+
+
+def test_it_imports_nothing_of_the_finder_but_the_values_of_claims():
+    folder = Path(guard_core.checker.__file__).parent
+    imported = {
+        node.module
+        for file in folder.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert {name for name in imported if name.startswith("guard_core.findings")} == {"guard_core.findings.claims"}

@@ -1,0 +1,145 @@
+"""The law for sentences: whatever is claimed of any session is confirmed by the checker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guard_core.checker import check
+from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts, recorded_findings, recorded_verdict, replayed_findings, replayed_verdict
+from guard_core.policies import get_policy
+from guard_core.recordings import read
+from guard_core.replay import replay
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced
+from guard_core.simulator.samples import SAMPLES
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.views import Inserted, Span
+
+RECORDINGS = Path(__file__).parents[3] / "shared/samples"
+REQUESTS = (
+    "please rename the parser module and keep its tests green",
+    "now list every place that reads the old name",
+    "yes",
+    "never touch the migrations folder, whatever happens",
+)
+WORK = st.sampled_from([0, 40, 900, 6_000, 30_000])
+WINDOWS = st.sampled_from([2_000, 9_000, 40_000, 200_000])
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[Event]:
+    """Turns of requests, work and answers."""
+    log: list[Event] = []
+    for turn in range(draw(st.integers(1, 4))):
+        log.append(Event(Role.USER, (TextPart(draw(st.sampled_from(REQUESTS))),)))
+        for link in range(draw(st.integers(0, 6))):
+            size, id_ = draw(WORK), f"c{turn}-{link}"
+            log += draw(
+                st.sampled_from(
+                    [
+                        [
+                            Event(Role.MODEL, (ToolCallPart("look", {"at": "it"}, id_),)),
+                            Event(Role.USER, (ToolResultPart("look", "line " * (size // 5), id_),)),
+                        ],
+                        [Event(Role.MODEL, (ReasoningPart("hm " * (size // 3)), TextPart("I looked.")))],
+                        [Event(Role.USER, (MediaPart("image/png", size * 9),))],
+                        [Event(Role.USER, (TextPart(f"{REQUESTS[0]} {'again ' * (size // 6)}"),), meta=True)],
+                    ]
+                )
+            )
+        log.append(Event(Role.MODEL, (TextPart("That is done."),)))
+    return log
+
+
+@st.composite
+def compactions(draw: st.DrawFn, size: int) -> tuple[RecordedCompaction, ...]:
+    """Up to four compactions of any kind, in order."""
+    places = sorted(draw(st.lists(st.integers(1, size), max_size=4)))
+    return tuple(_compaction(draw, at) for at in places)
+
+
+def _compaction(draw: st.DrawFn, at: int) -> RecordedCompaction:
+    kind = draw(st.sampled_from(["summary", "summary+tail", "trim", "edit", "opaque", "fallback"]))
+    text = draw(st.sampled_from(["", "All is well.", f"The user said: {REQUESTS[0]}", "x " * 3_000]))
+    parts = (ReasoningPart(opaque_bytes=900),) if kind == "opaque" else (TextPart(text),)
+    kept = Span(draw(st.integers(0, at)), at)
+    base = (Inserted(0), kept) if draw(st.booleans()) else (Inserted(0),)
+    return RecordedCompaction(
+        at=at,
+        evidence=Evidence.DECLARED,
+        kind=kind,
+        base=base,
+        messages=(Event(Role.USER, parts, meta=True),),
+        trigger=draw(st.sampled_from(["auto", "manual", "", "resume" if kind == "edit" else "auto"])),
+        tokens_before=draw(st.sampled_from([None, None, 8_000, 150_000])),
+    )
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> Session:
+    """A session whose counts follow its content, lie, or are missing."""
+    log = draw(events())
+    made = draw(compactions(len(log)))
+    per_event = draw(st.sampled_from([5, 700, 9_000]))
+    calls = []
+    for at in sorted(draw(st.sets(st.integers(1, len(log)), min_size=1))):
+        since = max([0, *(item.at for item in made if item.at <= at)])
+        count = 1_500 + per_event * (at - since)
+        reported = draw(st.sampled_from([count, count, count, None, count * 3]))
+        calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, model="nameless"))
+    window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Source.RECORDER))))
+    format_ = draw(st.sampled_from(["", "claude-code", "adk"]))
+    return Session(tuple(log), tuple(calls), made, window=window, format=format_)
+
+
+def contradictions(session: Session, policies: tuple[tuple[str, int], ...] = ()) -> list[str]:
+    """What the checker says against the claims about a recording, and about replays of it."""
+    facts = Facts.of(session)
+    findings = recorded_findings(facts)
+    wrong = check(session, findings, facts.window, recorded_verdict(facts, findings))
+    for name, window in policies if session.calls else ():
+        trace = replay(
+            facts.ledger,
+            get_policy(name),
+            window=window,
+            usage=facts.usage,
+            session=session,
+            summarizer=FixedSummaries(400),
+        )
+        findings = replayed_findings(facts, trace)
+        wrong += check(session, findings, facts.window, replayed_verdict(facts, trace, findings), trace=trace)
+    return [str(item) for item in wrong]
+
+
+@given(stories())
+@settings(max_examples=250)
+def test_every_claim_about_a_random_recording_is_confirmed(session):
+    assert contradictions(session) == []
+
+
+@given(stories(), st.sampled_from(["contextguard", "contextguard-sliding"]), WINDOWS)
+@settings(max_examples=250)
+def test_every_claim_about_a_random_replay_is_confirmed(session, policy, window):
+    assert contradictions(session, ((policy, window),)) == []
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_claim_about_a_bundled_sample_is_confirmed(name):
+    session = SAMPLES[name].build()
+    assert contradictions(session, (("contextguard", 200_000), ("contextguard-sliding", 30_000))) == []
+
+
+@pytest.mark.skipif(not RECORDINGS.exists(), reason="../shared/samples is absent")
+def test_every_claim_about_a_real_recording_is_confirmed():
+    folders = {"README.md", "index.json"}
+    wrong = {}
+    for path in sorted(RECORDINGS.rglob("*")):
+        if path.is_file() and path.name not in folders:
+            for session in read(path, strict=False).sessions:
+                if found := contradictions(session, (("contextguard", 8_000), ("contextguard", 128_000))):
+                    wrong[f"{path.name} {session.source_id}"] = found
+    assert wrong == {}
