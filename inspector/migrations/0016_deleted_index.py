@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("inspector", "0013_requests"),
+        ("inspector", "0015_measure_again"),
     ]
 
     operations = [
