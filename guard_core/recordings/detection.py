@@ -1,0 +1,180 @@
+"""Which format a source has, told by its content alone; what it is in words where it has none that is known."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
+from guard_core.recordings import fields, other_agents, sqlite_source, strict_json
+from guard_core.recordings.base import RecordingFormat
+from guard_core.recordings.registry import FORMATS
+from guard_core.recordings.source import Shape, Source
+
+_LOOKED_AT = 20  # objects, to say whose they are
+_COMMENTS = re.compile(rb"(?:\s*(?:(?://|#)[^\n]*\n|/\*.*?\*/))+", re.DOTALL)
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
+# What a reader may raise on content that nobody thought of; told as a damaged recording, never as a traceback.
+UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
+
+
+def detect(source: Source) -> RecordingFormat:
+    """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
+    _refuse_other_agents(source)
+    first, then = _first_match, _behind_damaged_head
+    if _is_value_behind_damage(source):  # its one good line looks like a record of a log
+        first, then = then, first
+    if found := first(source) or then(source):
+        return found
+    if source.shape is Shape.JSON:
+        _check_value(source)
+    _check_single_line(source)
+    raise _unknown(source)
+
+
+def _refuse_other_agents(source: Source) -> None:
+    agent = ""
+    with suppress(RecordingError, *UNFORESEEN):  # damage is told by the format that would read it
+        agent = other_agents.agent_of(source)
+    if agent:
+        raise UnknownFormat(f"this was written by {agent}, whose sessions cannot be imported yet")
+
+
+def _first_match(source: Source) -> RecordingFormat | None:
+    for format_ in FORMATS:
+        try:
+            if format_.matches(source):
+                return format_
+        except (RecordingError, *UNFORESEEN):
+            continue
+    return None
+
+
+def _behind_damaged_head(source: Source) -> RecordingFormat | None:
+    """The format of what follows a comment or one damaged line at the beginning, which a lenient reading leaves out."""
+    size, problem = _damaged_head(source) if source.size <= source.limits.line_bytes else (0, None)
+    if problem is None:
+        return None
+    with Source.open(source.without_head(size), limits=source.limits) as rest:
+        found = _first_match(rest)
+    if found is not None:
+        source.drop_head(size, problem)
+    return found
+
+
+def _damaged_head(source: Source) -> tuple[int, strict_json.JsonProblem | None]:
+    """Bytes of comments at the beginning of text, or of its first line, and why they are no JSON; None where it is."""
+    if source.shape in (Shape.SQLITE, Shape.ZIP, Shape.EMPTY):
+        return 0, None
+    first = source.head(source.limits.head_bytes)
+    if comments := _COMMENTS.match(first):
+        return comments.end(), strict_json.JsonProblem("a comment, which JSON does not have", 0)
+    line, newline, _ = first.partition(b"\n")
+    try:
+        strict_json.decode(line, source.limits)
+    except strict_json.JsonProblem as problem:
+        return len(line + newline), problem if newline else None
+    return 0, None
+
+
+def _is_value_behind_damage(source: Source) -> bool:
+    heads = source.head_lines(2) if source.shape is Shape.LINES else []
+    return len(heads) == 1 and heads[0].number > 1
+
+
+def _check_value(source: Source) -> None:
+    """Raise what is damaged in a JSON value. Several values one after the other are told as that."""
+    try:
+        source.json(allow_nan=True)
+    except RecordingError as error:
+        several = "trailing characters" in error.reason and len(_values(source)) > 1
+        if not several or not (whose := _elsewhere(source)):
+            raise
+        reason = f"{error.reason}: values one after the other; {whose}"
+        raise DamagedRecording(reason, line=error.line, column=error.column) from error
+
+
+def _check_single_line(source: Source) -> None:
+    """Raise what is damaged in a file of one line: a JSON value that stops a strict reading looks like a line."""
+    heads = source.head_lines(2) if source.shape is Shape.LINES else []
+    if len(heads) != 1:
+        return
+    try:
+        source.json(allow_nan=True)
+    except RecordingError as error:
+        if error.line is not None and error.line >= heads[0].number:
+            raise
+
+
+def _unknown(source: Source) -> UnknownFormat:
+    seen = f"this is {_seen(source)}, which no known format writes"
+    if whose := _elsewhere(source):
+        return UnknownFormat(f"{seen}; {whose}")
+    known = ", ".join(dict.fromkeys(format_.label for format_ in FORMATS))
+    return UnknownFormat(f"{seen}. Known are: {known}", line=1 if source.shape is Shape.TEXT else None)
+
+
+def _elsewhere(source: Source) -> str:
+    """The format that has such objects in an array instead of lines, or the other way round, and what to do."""
+    values = _values(source)
+    lined = source.shape is not Shape.LINES
+    how = "one per line: jq -c writes them so" if lined else "in one array: jq -s writes it"
+    try:
+        again = "\n".join(map(json.dumps, values)) if lined else json.dumps(values)
+        with Source.open(again.encode()) as other:
+            found = _first_match(other)
+    except (RecordingError, RecursionError):
+        return ""
+    return f"{found.label} has such objects {how}" if found else ""
+
+
+def _values(source: Source) -> list[Any]:
+    """The first objects of the file: of its lines, of its array (a good one), or one after the other."""
+    if source.shape is Shape.LINES:
+        return [line.obj for line in source.head_lines(_LOOKED_AT)]
+    found: list[Any] = []
+    if source.shape is Shape.JSON:
+        with suppress(RecordingError):
+            value = source.json(allow_nan=True)
+            return list(fields.objects(value[:_LOOKED_AT])) if isinstance(value, list) else []
+        text = source.head(source.limits.head_bytes).decode("utf-8-sig", "replace")
+        at = 0
+        with suppress(ValueError, RecursionError):
+            while len(found) < _LOOKED_AT:
+                value, at = json.JSONDecoder().raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr]
+                found.append(value)
+    return [value for value in found if isinstance(value, dict)]
+
+
+def _seen(source: Source) -> str:
+    """What the content looks like, in words; its own text is cut and escaped."""
+    match source.shape:
+        case Shape.EMPTY:
+            return "an empty file"
+        case Shape.SQLITE:
+            return _database(source)
+        case Shape.ZIP:
+            return "a ZIP archive (only Inspect's .eval is read; unpack any other and import its files)"
+        case Shape.TEXT:
+            return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
+        case Shape.LINES:
+            return f"JSON Lines whose objects have the keys {_keys(source.head_lines(1)[0].obj)}"
+        case Shape.JSON:
+            value = source.json(allow_nan=True)
+            if isinstance(value, dict):
+                return f"a JSON object with the keys {_keys(value)}"
+            return f"a JSON array of {len(value)} items" if isinstance(value, list) else "a single JSON value"
+
+
+def _database(source: Source) -> str:
+    names = sqlite_source.tables(source)
+    found = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
+    missing = sqlite_source.is_wal_missing(source)
+    return f"a SQLite database with {found}{' and without its -wal file, which may hold the rest' if missing else ''}"
+
+
+def _keys(value: dict[str, object]) -> str:
+    names = [ascii(key[:40])[1:-1] for key in list(value)[:8]]
+    return ", ".join(names) + (", …" if len(value) > 8 else "") or "(none)"
