@@ -93,7 +93,7 @@ def _label(part: Part) -> dict[str, str]:
         case TextPart():
             return {"label": "", "name": "", "note": ""}
         case ReasoningPart(opaque_bytes=opaque):
-            note = f"{size(opaque)} encrypted: nobody here can read them" if opaque else ""
+            note = f"{size(opaque)}, not readable (encrypted)" if opaque else ""
             return {"label": "reasoning", "name": "", "note": note}
         case ToolCallPart(name=name):
             return {"label": "call", "name": visible(name), "note": ""}

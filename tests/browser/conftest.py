@@ -13,13 +13,14 @@ from urllib.parse import urlparse
 
 import pytest
 
-from tests.services.server import PATIENCE, Running, running, until
+from tests.services.server import PATIENCE, Answer, Running, running, until
 
 FOLDER = Path(__file__).parent
 SCREENSHOTS = FOLDER / "screenshots"
 AXE = FOLDER / "vendor/axe-4.14.1.min.js"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+RELATED = "sub-agents"  # not a bundled sample: made by `_related`
 FORGET = "() => { localStorage.clear(); sessionStorage.clear(); }"
 VIOLATIONS = "addEventListener('securitypolicyviolation', e => (window.violations ??= []).push(e.violatedDirective))"
 
@@ -161,10 +162,26 @@ def sessions(served: Running) -> Callable[[str], str]:
 
     def address(name: str) -> str:
         if name not in known:
-            known[name] = followed(served, served.post(f"/samples/{name}/").headers["location"])
+            answer = _related(served) if name == RELATED else served.post(f"/samples/{name}/")
+            known[name] = followed(served, answer.headers["location"])
         return known[name]
 
     return address
+
+
+def _related(served: Running) -> Answer:
+    """A session whose tool call started another one that is here, and one that is not."""
+    from guard_core.recordings import native
+    from guard_core.sessions import SubAgent
+    from tests.builders import model, session, tool_call, tool_result, user
+
+    agent = session(user("Look"), model("Found"), source_id="a1", parent="m", title="Sub-agent a1")
+    answer = served.upload("agent.jsonl", native.write(agent))
+    followed(served, answer.headers["location"])
+    started = (SubAgent("a1", "c1", 1), SubAgent("a2", "c2", 3))
+    events = [event for id in ("c1", "c2") for event in (tool_call("Task", id), tool_result("Done", "Task", id))]
+    main = session(user("Go"), *events, model("Done"), source_id="m", sub_agents=started, title="Main")
+    return served.upload("main.jsonl", native.write(main))
 
 
 @pytest.fixture(scope="package")

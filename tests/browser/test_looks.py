@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.browser.conftest import AXE, drawn, nodes, shot
+from tests.browser.conftest import AXE, RELATED, drawn, nodes, shot
 
 PAGES = {
     "home": ("", "/"),
@@ -13,11 +13,40 @@ PAGES = {
     "table": ("timing-gap", "?table=1"),
     "step": ("long-coding", "steps?at=38"),
     "step-gone": ("timing-gap", "steps?at=51&show=gone"),
+    "replayed-step": ("timing-gap", "steps?at=40&side=replayed&window=100000"),
+    "sub-agents": (RELATED, "steps?at=3"),
+    "search": ("long-coding", "search?q=test"),
     "recorded-compaction": ("long-coding", "c/2/"),
     "replayed-compaction": ("timing-gap", "c/1/?side=replayed"),
     "error": ("timing-gap", "?cap=many"),
     "missing": ("timing-gap", "c/99/"),
 }
+OWN = ["step", "step-gone", "replayed-step", "sub-agents", "recorded-compaction", "replayed-compaction", "search"]
+UNDECIDED = "axe.run(document, {runOnly: ['color-contrast'], resultTypes: ['incomplete']})"
+# Texts that something else lies on, at the place where they are seen: what a scrolling box cuts off is not seen.
+COVERED = """() => {
+  const covered = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility() || element.closest('.visually-hidden')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(walker.currentNode);
+    let { left, top, right, bottom } = range.getClientRects()[0] ?? {};
+    for (let box = element; box; box = box.parentElement) {
+      if (getComputedStyle(box).overflow === 'visible') continue;
+      const clip = box.getBoundingClientRect();
+      [left, top] = [Math.max(left, clip.left), Math.max(top, clip.top)];
+      [right, bottom] = [Math.min(right, clip.right), Math.min(bottom, clip.bottom)];
+    }
+    const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+    if (!(right - left > 3 && bottom - top > 3 && y > 0 && y < innerHeight && x > 0 && x < innerWidth)) continue;
+    const seen = document.elementFromPoint(x, y);
+    if (!seen || seen.contains(element) || element.contains(seen)) continue;
+    covered.push(walker.currentNode.data.trim().slice(0, 40));
+  }
+  return covered;
+}"""
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 CHECK = f"axe.run(document, {{runOnly: {json.dumps(RULES)}, resultTypes: ['violations']}})"
 
@@ -53,6 +82,25 @@ def test_it_fits_a_phone(open_page, sessions, name):
     shot(page, f"{name}-360", full_page=name != "step")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert violations(page) == []
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (900, "dark"), (360, "light")])
+def test_axe_decides_every_contrast(open_page, sessions, width, theme):
+    page = open_page(width, 800, theme)
+    for name in OWN:
+        visit(page, sessions, name)
+        page.evaluate(AXE.read_text())
+        found = page.evaluate(UNDECIDED)["incomplete"]
+        assert [f"{name}: {node['target']}" for item in found for node in item["nodes"]] == []
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, sessions, name):
+    page = open_page(360, 700)
+    visit(page, sessions, name)
+    for place in range(0, 4_000, 350):
+        page.evaluate("y => [document.documentElement, document.body].forEach(box => box.scrollTo(0, y))", place)
+        assert page.evaluate(COVERED) == [], place
 
 
 @pytest.mark.parametrize("name", ["overview", "step"])

@@ -58,7 +58,7 @@ def test_a_session_that_is_not_indexed_yet_says_so(client, bring, recording):
 
 
 def test_a_search_that_finds_nothing_says_what_may_help(client, row):
-    assert "Nothing found" in client.get("/search?q=absent").content.decode()
+    assert "No results for “absent”" in client.get("/search?q=absent").content.decode()
 
 
 def test_htmx_gets_the_hits_alone(client, row):
