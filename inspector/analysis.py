@@ -41,8 +41,9 @@ from inspector.replaying.messages import Task
 from inspector.replaying.processes import REPLAYS, LongReplay
 from inspector.services.estimating import load_result
 
-KEPT_BYTES = 100_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
-BYTES_A_STEP = 60  # of an analysis beside its traces: the series of the chart
+KEPT_BYTES = 40_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
+BYTES_A_STEP = 140  # of an analysis beside its traces: the series of the chart, tokens and growth of both sides
+BYTES_A_RECORD = 2_200  # of one replayed compaction with its passes and views, as measured
 SMALLEST = 20_000  # bytes that any analysis takes
 PAGE_SECONDS = 0.3  # of computing that a replay may take from the process of all pages
 
@@ -135,6 +136,13 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
     return _kept.get(_key(row, choice), lambda: _analyse(row, choice, each))
 
 
+def observe(row: Session) -> Trace:
+    """The recording as the default policy sees it; nothing is replayed."""
+    ledger = convert.load_ledger(row)
+    usage = usage_for(ledger, convert.load_attribution(row))
+    return observe_recorded(ledger, get_policy(DEFAULT_POLICY), window=window_of(row, Choice()).value, usage=usage)
+
+
 def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
     return str(row.pk), row.revision, row.requests is None, row.effective_window, choice
 
@@ -151,9 +159,11 @@ def _budget() -> Callable[[int], None]:
 
 
 def _size(analysis: Analysis) -> int:
-    """Bytes of the columns, which are nearly all of it; the ledger is kept elsewhere."""
+    """Bytes of the columns and compactions, which are nearly all of it; the ledger is kept elsewhere."""
     columns = [*analysis.observed.columns.values(), *analysis.replayed.columns.values()]
-    return sum(column.nbytes for column in columns) + BYTES_A_STEP * analysis.ledger.step_count + SMALLEST
+    series = BYTES_A_STEP * analysis.ledger.step_count
+    records = BYTES_A_RECORD * len(analysis.replayed.compactions)
+    return sum(column.nbytes for column in columns) + series + records + SMALLEST
 
 
 _kept: Kept[Analysis] = Kept(KEPT_BYTES, _size)

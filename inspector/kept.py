@@ -1,17 +1,32 @@
-"""What a process keeps of computed values: the last ones used, up to a number of bytes, few computed at a time."""
+"""A byte-bounded cache of computed values that limits concurrent computation and lets go of what is not used."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from weakref import WeakSet
+
+from inspector import memory
 
 V = TypeVar("V")
 
+IDLE_SECONDS = 30.0  # a value that is not used for so long goes: memory is given back within a minute
+LOOK_EVERY = 5.0  # seconds between two looks for such values
+
+
+@dataclass
+class _Entry(Generic[V]):
+    value: V
+    bytes: int
+    used: float = field(default_factory=time.monotonic)
+
 
 class Kept(Generic[V]):
-    """A cache bounded by bytes. The newest value always stays, whatever its size.
+    """A cache bounded by bytes. The newest value stays whatever its size, until it is not used for a while.
 
     At most `at_once` values are computed at a time: more threads would not be faster, would hold more memory, and would
     keep the event loop from its turns.
@@ -20,7 +35,7 @@ class Kept(Generic[V]):
     def __init__(self, budget: int, size: Callable[[V], int], at_once: int = 2) -> None:
         self.budget, self.size = budget, size
         self.bytes = 0
-        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
         self._lock = threading.Lock()
         self._gate = threading.BoundedSemaphore(at_once)
 
@@ -28,11 +43,11 @@ class Kept(Generic[V]):
         """The value of a key, computed where it is not kept."""
         found = self._find(key)
         if found is not None:
-            return found[0]
+            return found.value
         with self._gate:
             found = self._find(key)  # it may have been computed while this thread waited
             if found is not None:
-                return found[0]
+                return found.value
             value = make()
         self._keep(key, value)
         return value
@@ -40,21 +55,71 @@ class Kept(Generic[V]):
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._values.clear()
+            self._entries.clear()
             self.bytes = 0
 
-    def _find(self, key: Hashable) -> tuple[V, int] | None:
+    def forget_unused(self, since: float) -> int:
+        """Forget what was last used before a moment of the monotonic clock; how many values."""
         with self._lock:
-            found = self._values.get(key)
+            old = [key for key, entry in self._entries.items() if entry.used < since]
+            for key in old:
+                self.bytes -= self._entries.pop(key).bytes
+            return len(old)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _find(self, key: Hashable) -> _Entry[V] | None:
+        with self._lock:
+            found = self._entries.get(key)
             if found is not None:
-                self._values.move_to_end(key)
+                found.used = time.monotonic()
+                self._entries.move_to_end(key)
             return found
 
     def _keep(self, key: Hashable, value: V) -> None:
-        weight = self.size(value)
+        entry = _Entry(value, self.size(value))
         with self._lock:
-            self.bytes += weight - self._values.pop(key, (value, 0))[1]
-            self._values[key] = value, weight
-            while self.bytes > self.budget and len(self._values) > 1:
-                _, (_, dropped) = self._values.popitem(last=False)
-                self.bytes -= dropped
+            old = self._entries.pop(key, None)
+            self.bytes += entry.bytes - (old.bytes if old else 0)
+            self._entries[key] = entry
+            while self.bytes > self.budget and len(self._entries) > 1:
+                self.bytes -= self._entries.popitem(last=False)[1].bytes
+        _KEEPER.look_after(self)
+
+
+class _Keeper:
+    """Looks through the caches of this process while there is something in them."""
+
+    def __init__(self) -> None:
+        self._caches: WeakSet[Kept] = WeakSet()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.idle_seconds = IDLE_SECONDS
+
+    def look_after(self, cache: Kept) -> None:
+        with self._lock:
+            self._caches.add(cache)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="caches", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(LOOK_EVERY)
+            with self._lock:
+                caches = list(self._caches)
+            if sum([cache.forget_unused(time.monotonic() - self.idle_seconds) for cache in caches]):
+                memory.trim()
+            with self._lock:
+                if not any(map(len, self._caches)):
+                    self._thread = None
+                    return
+
+
+_KEEPER = _Keeper()
+
+
+def keep_for_good() -> None:
+    """Keep values however long they are not used: in a process that ends when it is not used."""
+    _KEEPER.idle_seconds = float("inf")

@@ -28,6 +28,7 @@ LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
 HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed within importing.LEASE
+RELEASE_AFTER = 5  # heartbeats without a job; then memory is given back
 RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
 SWEEP_EVERY = 43_200  # heartbeats between two sweeps of the data folder: a day
 
@@ -156,12 +157,15 @@ class Heartbeat:
     def _run(self) -> None:
         from django.db import connection
 
-        from inspector import health
+        from inspector import health, memory
 
-        number = 0
+        number = quiet = 0
         while not self._over.wait(HEARTBEAT_EVERY):
             health.beat()
             number += 1
+            quiet = 0 if self.job_id else quiet + 1
+            if quiet == RELEASE_AFTER:
+                memory.release()
             self.beat(resume=number % RESUME_EVERY == 0, sweep=number % SWEEP_EVERY == 1)
         connection.close()
 

@@ -54,8 +54,10 @@ def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
 
     django.setup()
     from inspector import analysis
+    from inspector.kept import keep_for_good
     from inspector.models import Session
 
+    keep_for_good()
     try:
         row = Session.objects.select_related("recording").get(pk=task.session, deleted=None)
         found = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))

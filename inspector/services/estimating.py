@@ -271,10 +271,9 @@ def _others_wait() -> bool:
 
 def _observed(session: Session) -> Trace:
     """The recording as the default policy saw it."""
-    from inspector.analysis import analyse
-    from inspector.presenters.whatif import Choice
+    from inspector.analysis import observe
 
-    return analyse(session, Choice()).observed
+    return observe(session)
 
 
 def _errors_of(ledger: Ledger, said: Ints, *, following: bool = False) -> Errors | None:

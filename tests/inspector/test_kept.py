@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -64,3 +67,51 @@ def test_few_are_made_at_a_time():
         thread.join()
     assert max(most) <= 2
     assert set(made) == {str(number) for number in range(8)}
+
+
+def test_what_is_not_used_for_a_while_is_let_go():
+    kept = Kept(100, len)
+    kept.get("a", lambda: "aaaa")
+    between = time.monotonic()
+    kept.get("b", lambda: "bbbb")
+    assert kept.forget_unused(between) == 1
+    assert kept.bytes == 4
+    assert kept.get("a", lambda: "made again") == "made again"
+    kept.get("b", lambda: "not made again")
+    assert kept.forget_unused(time.monotonic()) == 2
+    assert (kept.bytes, len(kept)) == (0, 0)
+
+
+def test_a_process_lets_go_of_values_by_itself():
+    """In a process of its own, as the times of a process count for all of its caches."""
+    code = (
+        "import time\n"
+        "from inspector import kept\n"
+        "kept.LOOK_EVERY = 0.05\n"
+        "kept._KEEPER.idle_seconds = 0.1\n"
+        "cache = kept.Kept(10**9, len)\n"
+        "for round in range(2):\n"  # the second time its keeper starts again
+        "    cache.get(round, lambda: bytes(10**6))\n"
+        "    end = time.monotonic() + 60\n"
+        "    while cache.bytes and time.monotonic() < end: time.sleep(0.02)\n"
+        "    assert cache.bytes == 0\n"
+        "    time.sleep(0.2)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_freed_memory_goes_back_to_the_system():
+    """Small values between two that stay: the end of the heap is not free, so only a trim gives them back."""
+    code = (
+        "import resource\n"
+        "from inspector import memory\n"
+        "def resident(): return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
+        "before = resident()\n"
+        "values = [bytes(2_000) for _ in range(50_000)]\n"
+        "held = values[::1_000]\n"
+        "assert resident() - before > 80_000_000\n"
+        "del values\n"
+        "memory.trim()\n"
+        "assert resident() - before < 20_000_000\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
