@@ -244,8 +244,13 @@ def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
 
 
 def _bodies_of(row: Session) -> Iterator[bytes]:
-    bodies = Event.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
-    return iter(bodies.iterator(chunk_size=FEW))
+    """In queries that end before the next text is used: SQLite refuses a write, by this connection, of whoever still
+    reads while another connection has written."""
+    rows = Event.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
+    start = 0
+    while some := list(rows.filter(seq__gte=start, seq__lt=start + FEW)):
+        yield from some
+        start += FEW
 
 
 def _bodies(keys: Sequence[bytes]) -> Iterator[bytes]:
