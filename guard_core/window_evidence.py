@@ -14,7 +14,8 @@ from operator import itemgetter
 import msgspec
 
 from guard_core import models
-from guard_core.sessions import RecordedCompaction, Session, Source, Sourced
+from guard_core.sessions import Session, Source, Sourced
+from guard_core.triggers import is_automatic
 
 DOUBTED_BELOW = 0.5  # ours: no agent's default rule compacts below half of its window
 # Agents whose own rule derives the threshold from the window. Frameworks (ADK, Inspect, LangChain, …) are given
@@ -23,7 +24,6 @@ THRESHOLD_FROM_WINDOW = frozenset(
     {"claude-code", "cline", "codex", "copilot-cli", "crush", "gemini-cli", "hermes", "opencode", "pi"}
 )
 CODEX_USABLE = 0.95  # Codex records this share of the model's window as the window
-NOT_AUTOMATIC = frozenset({"manual", "resume"})
 
 
 class Status(StrEnum):
@@ -113,15 +113,10 @@ def automatic_triggers(session: Session) -> list[int]:
     """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it."""
     reported = [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens]
     counts = []
-    for compaction in filter(_is_automatic, session.compactions):
+    for compaction in filter(is_automatic, session.compactions):
         place = bisect_left(reported, compaction.at, key=itemgetter(0))
         counts.append(compaction.tokens_before or (reported[place - 1][1] if place else 0))
     return [count for count in counts if count > 0]
-
-
-def _is_automatic(compaction: RecordedCompaction) -> bool:
-    """Where the trigger is not recorded it is taken as automatic; an edit or a resume compacts nothing."""
-    return compaction.trigger not in NOT_AUTOMATIC and (compaction.kind != "edit" or bool(compaction.tokens_before))
 
 
 def _room(window: Sourced, agent: str) -> float:

@@ -13,16 +13,11 @@ from guard_core.defaults import WINDOW
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
-from guard_core.sessions import RecordedCompaction, Session
+from guard_core.sessions import Session
+from guard_core.triggers import AUTOMATIC, MANUAL, UNKNOWN, is_counted, trigger_of
 from guard_core.usage import usage_for
 
 RECORDED, MODELLED = "recorded", "modelled"  # where the tokens of a request come from
-AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"  # who asked for a compaction
-
-# The words of recorders for a compaction that nobody asked for: Claude Code and OpenCode, Inspect and pi, and the mark
-# that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode, pi).
-_AUTOMATIC = frozenset({"auto", "automatic", "threshold", "overflow", "contextguard"})
-_MANUAL = frozenset({"manual", "user"})
 
 
 @dataclass(frozen=True)
@@ -86,17 +81,6 @@ def counted_compactions(session: Session) -> CompactionCounts:
             if is_counted(item)
         )
     )
-
-
-def is_counted(item: RecordedCompaction) -> bool:
-    """Is it a compaction of its own, and no mere edit of the history."""
-    return item.kind != "edit" or (item.tokens_before or 0) > 0
-
-
-def trigger_of(item: RecordedCompaction) -> str:
-    """Who asked for a compaction, from the recorder's own word."""
-    word = item.trigger.lower()
-    return AUTOMATIC if word in _AUTOMATIC else MANUAL if word in _MANUAL else UNKNOWN
 
 
 @dataclass(frozen=True)

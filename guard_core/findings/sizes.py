@@ -14,11 +14,11 @@ from guard_core.findings.claims import (
     WARNING,
     Finding,
 )
-from guard_core.findings.counts import UNKNOWN
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words, window_assumptions
 from guard_core.ledger import Ints
 from guard_core.sessions import Source
+from guard_core.triggers import UNKNOWN
 from guard_core.window_evidence import Status, automatic_triggers
 
 # Ours: no source defines these words, so the numbers are chosen and named here.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
-from guard_core.findings.counts import MANUAL, UNKNOWN
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import at_step, counted, if_window, percent, window_assumptions
 from guard_core.ledger import Ints
+from guard_core.triggers import MANUAL, UNKNOWN
 from guard_core.views import View
 from guard_core.window_evidence import Status
 

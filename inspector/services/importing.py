@@ -23,6 +23,7 @@ from guard_core.sessions import Sourced
 from inspector import hints
 from inspector.figures.first_look import look_of
 from inspector.models import Import, Recording, Session
+from inspector.models.windows import stated_window
 from inspector.reading.messages import Done
 from inspector.services import deleting
 from inspector.services.counting import Counted, count_file
@@ -239,7 +240,8 @@ class Watch:
             return
         self.looked = True
         of_model = window_of(CoreSession(events=(), calls=(), model=found.model))
-        window = self.job.window or found.window or of_model.value
+        stated = stated_window(found.model[:200], "", of_model.source.value)
+        window = self.job.window or found.window or stated or of_model.value
         self.note(first_look=msgspec.json.encode(look_of(found, window, whole=whole)).decode())
 
     def stored(self, count: int) -> None:

@@ -1,0 +1,28 @@
+"""Who asked for a recorded compaction, and whether it counts as one."""
+
+from __future__ import annotations
+
+from guard_core.sessions import RecordedCompaction
+
+AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
+
+# The words of recorders for a compaction that nobody asked for: Claude Code and OpenCode, Inspect and pi, and the mark
+# that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode, pi).
+_AUTOMATIC = frozenset({"auto", "automatic", "threshold", "overflow", "contextguard"})
+_MANUAL = frozenset({"manual", "user"})
+
+
+def is_counted(item: RecordedCompaction) -> bool:
+    """Is it a compaction of its own, and no mere edit of the history."""
+    return item.kind != "edit" or (item.tokens_before or 0) > 0
+
+
+def trigger_of(item: RecordedCompaction) -> str:
+    """Who asked for a compaction, from the recorder's own word."""
+    word = item.trigger.lower()
+    return AUTOMATIC if word in _AUTOMATIC else MANUAL if word in _MANUAL else UNKNOWN
+
+
+def is_automatic(item: RecordedCompaction) -> bool:
+    """Did the agent compact by itself. Where the trigger is not recorded it is taken as automatic."""
+    return is_counted(item) and trigger_of(item) != MANUAL

@@ -1,0 +1,43 @@
+"""The question for a window, by hand: beside the verdict, with and without a mistake, undone again."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from guard_core.recordings import native
+from guard_core.sessions import ModelCall
+from tests.browser.conftest import shot
+from tests.browser.test_looks import violations
+from tests.builders import model, session, user
+
+CALL = ModelCall(at=1, response=1, prompt_tokens=60_000, model="model-of-our-own")
+OPEN = replace(session(user("hello"), model("here"), title="open window", calls=(CALL,), model=CALL.model), window=None)
+
+
+@pytest.fixture(scope="module")
+def asked(served) -> str:
+    """The address of a session whose window nobody knows."""
+    return served.upload("open.json", native.write(OPEN)).headers["location"]
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (1440, "dark"), (360, "light"), (360, "dark")])
+def test_the_question_is_accessible_and_fits_with_a_mistake_as_well(open_page, asked, width, theme):
+    page = open_page(width, theme=theme)
+    page.goto(asked + "?window_typed=many")
+    shot(page, f"window-{width}-{theme}")
+    assert page.locator("#window-question").get_by_role("alert").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert violations(page) == []
+
+
+def test_one_field_sets_the_window_and_one_button_takes_it_back(open_page, asked):
+    page = open_page()
+    page.goto(asked)
+    page.get_by_label("Set it for all sessions of model-of-our-own").fill("100k")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.locator("#window-question").get_by_role("status").inner_text().startswith("Window 100,000 tokens")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Undo").click()
+    assert "Window unknown" in page.locator("#window-question").inner_text()
