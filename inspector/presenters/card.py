@@ -17,12 +17,12 @@ BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does
 
 
 def card(
-    trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted: bool = False, told: int | None = None
+    trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted: bool = False, own: int | None = None
 ) -> dict[str, Any]:
     """The card of one step.
 
     `side` is "recorded" (the request that was really sent; `compacted`: it followed a recorded compaction, of which
-    the recorder says `told` tokens before) or "replayed".
+    the agent itself says `own` tokens before) or "replayed".
     """
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
     fires = value(trace, "fired", step) == 1
@@ -33,7 +33,7 @@ def card(
         "badge": BADGES[side][fires],
         "badge_class": "badge-compaction" if fires else "",
         "terms": [term_row(term, step) for term in terms],
-        "notes": [note for note in (_answer_note(trace, step), _told_note(decision, told)) if note],
+        "notes": [note for note in (_answer_note(trace, step), _own_note(decision, own)) if note],
         **_fill(decision, threshold, trace.window),
     }
 
@@ -99,11 +99,11 @@ def _answer_note(trace: Trace, step: int) -> str:
     return f"The provider then reported {recorded:,} prompt tokens: the estimate was {_apart(error)}."
 
 
-def _told_note(decision: int, told: int | None) -> str:
+def _own_note(decision: int, own: int | None) -> str:
     """Where the agent's own figure is another than the one this arithmetic came to."""
-    if told is None or decision <= 0 or abs(told - decision) < 0.02 * decision:
+    if own is None or decision <= 0 or abs(own - decision) < 0.02 * decision:
         return ""
-    return f"The agent's own figure before this compaction is {told:,} tokens: of another request, or by another count."
+    return f"The agent's own figure before this compaction is {own:,} tokens: of another request, or by another count."
 
 
 def _apart(error: float) -> str:

@@ -1,4 +1,4 @@
-"""One step of the simulator, told to a newcomer: nine stages, each with its real numbers and where they come from."""
+"""One step of the simulator for a newcomer: nine stages, each with its real numbers and where they come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGENT, GUARD, MODEL = "agent", "guard", "model"
 LANES = ((AGENT, "Agent"), (GUARD, "Guard"), (MODEL, "Model"))
 NODES = (
     "Fresh request",
-    "Summary put in",
+    "Summary re-injected",
     "Count",
     "Decide",
     "Compact",
@@ -73,8 +73,8 @@ class Step:
 
 def stages(step: Step) -> list[dict[str, Any]]:
     """The nine stages of one model call, in order."""
-    told = (_built, _injected, _counted, _decided, _compacted, _called, _written, _tools, _next)
-    return [{"number": number, "node": NODES[number - 1], **tell(step)} for number, tell in enumerate(told, 1)]
+    parts = (_built, _injected, _counted, _decided, _compacted, _called, _written, _tools, _next)
+    return [{"number": number, "node": NODES[number - 1], **part(step)} for number, part in enumerate(parts, 1)]
 
 
 def _stage(lane: str, title: str, short: str, text: str, *facts: dict[str, Any], off: bool = False) -> dict[str, Any]:
@@ -109,18 +109,16 @@ def _built(step: Step) -> dict[str, Any]:
 def _injected(step: Step) -> dict[str, Any]:
     decided, built = step.value("contents_decided"), step.value("contents_built")
     if decided == built or not step.watermark:
-        text = (
-            "If an earlier step made a summary, it would now take the place of the events it stands for. There is none."
-        )
-        return _stage(GUARD, "No summary to put in", "none yet", text, off=True)
+        text = "If an earlier step made a summary, it would now replace the events that it covers. There is none."
+        return _stage(GUARD, "No summary to re-inject", "none yet", text, off=True)
     text = (
-        f"An earlier step made a summary. It takes the place of the first {step.watermark:,} events; that number is "
-        "the watermark. Without it the whole log would be back at every step."
+        f"An earlier step made a summary. It replaces the first {step.watermark:,} events; that number is the "
+        "watermark. Without it the whole log would be back at every step."
     )
     before = step.at - 1
     return _stage(
         GUARD,
-        "The summary is put in",
+        "The summary is re-injected",
         f"{built:,} → {decided:,} messages",
         text,
         _fact("watermark", step.watermark, f"stored at step {step_number(before)} or before", Source.STATE, "events"),
@@ -132,9 +130,9 @@ def _injected(step: Step) -> dict[str, Any]:
 
 def _counted(step: Step) -> dict[str, Any]:
     text = (
-        "How large is this request for the provider? Nobody knows before it is sent. The guard estimates it from its "
-        "bytes, and corrects the estimate by how far it was off at the last call. What the provider counted last is "
-        "the least it can be."
+        "How large is this request for the provider? That is not known before it is sent. The guard estimates it from "
+        "its bytes, and corrects the estimate by how far it was off at the last call. What the provider counted last "
+        "is the least it can be."
     )
     facts = [term_row(term, step.at) for term in step.terms if term.name not in DECIDES]
     decided = step.value("decision_tokens")
@@ -223,9 +221,9 @@ def _written(step: Step) -> dict[str, Any]:
     )
     last = step.value("heuristic_sent") if step.last else step.value("last_heuristic_loaded", step.at + 1)
     real = (
-        _fact("prompt tokens remembered", step.prompt, "what the provider reported at this step", Source.MODELLED)
+        _fact("last reported prompt tokens", step.prompt, "what the provider reported at this step", Source.MODELLED)
         if step.reported
-        else _fact("prompt tokens remembered", "none new", "the provider reports nothing", Source.STATE, "")
+        else _fact("last reported prompt tokens", "none new", "the provider reports nothing", Source.STATE, "")
     )
     facts = [real, _fact("estimate remembered", last, "of the request that was sent", Source.STATE)]
     if step.reported and last:
@@ -362,7 +360,7 @@ def bars(step: Step) -> list[dict[str, Any]]:
     rows = [
         ("as built from the log", built, "estimate", [("gone", replaced), ("live", built - replaced)]),
         (
-            "with the old summary put in" if replaced else "no old summary to put in",
+            "with the old summary re-injected" if replaced else "no old summary to re-inject",
             decided,
             "estimate",
             [("summary", decided - live if replaced else 0), ("live", live if replaced else decided)],

@@ -1,4 +1,4 @@
-"""One part of a message as a page shows it: a label, its text in pieces, and marks for characters nobody can see."""
+"""One part of a message as a page shows it: a label, its text in pieces, and marks for characters that do not show."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ STATES = {
     KEPT: ("sent as it is in the log", ""),
     REWRITTEN: ("sent with its content changed", "badge-tool"),
     INSERTED: ("written by a compaction, not part of the log", "badge-compaction"),
-    SUMMARISED: ("not sent any more; a summary stands for it", "badge-compaction"),
-    DROPPED: ("not sent any more, and no summariser saw it", "badge-overflow"),
+    SUMMARISED: ("no longer sent; a summary replaced it", "badge-compaction"),
+    DROPPED: ("no longer sent, and no summary was made of it", "badge-overflow"),
 }
 
 
@@ -77,8 +77,8 @@ def gone_ranges(view: View, at: int) -> list[range]:
     return gone
 
 
-def gone_rows(gone: Sequence[range], start: int, stop: int, seen: Sequence[range] | None) -> list[Row]:
-    """The rows `start` to `stop` of the events that are gone. `seen`: what the summariser saw, None: not known."""
+def gone_rows(gone: Sequence[range], start: int, stop: int, seen: Sequence[range]) -> list[Row]:
+    """The rows `start` to `stop` of the events that are gone. `seen`: what a summary was made of."""
     rows: list[Row] = []
     position = 0
     for part in gone:
@@ -90,21 +90,8 @@ def gone_rows(gone: Sequence[range], start: int, stop: int, seen: Sequence[range
     return rows
 
 
-def _gone_state(index: int, seen: Sequence[range] | None) -> str:
-    return SUMMARISED if seen is None or any(index in part for part in seen) else DROPPED
-
-
-def event_runs(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """The runs of log events that must be loaded to show the rows, as (start, stop)."""
-    wanted = sorted({row.event for row in rows if row.event is not None and row.message is None})
-    run: list[int] = []
-    for index in wanted:
-        if run and index != run[-1] + 1:
-            yield run[0], run[-1] + 1
-            run = []
-        run.append(index)
-    if run:
-        yield run[0], run[-1] + 1
+def _gone_state(index: int, seen: Sequence[range]) -> str:
+    return SUMMARISED if any(index in part for part in seen) else DROPPED
 
 
 def present(
@@ -126,17 +113,4 @@ def present(
         "attributed": attributed,
         "source": source,
         "parts": [shown(part, index) for index, part in enumerate(message.parts)] if message else [],
-        "foldable": row.message is None,
     }
-
-
-def presented(
-    rows: Sequence[Row],
-    load: Callable[[int, int], Sequence[Event]],
-    costs: Callable[[Row], tuple[int | None, int | None, str]],
-) -> list[dict[str, Any]]:
-    """Rows for the template, their events loaded run by run, each with (heuristic, attributed, source of that)."""
-    events: dict[int, Event] = {}
-    for start, stop in event_runs(rows):
-        events |= dict(zip(range(start, stop), load(start, stop), strict=True))
-    return [present(row, events.get(row.event) if row.event is not None else None, *costs(row)) for row in rows]

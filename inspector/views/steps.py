@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 from guard_core.attribution import ATTRIBUTION_SOURCES
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
-from guard_core.views import View, content_count
+from guard_core.views import Inserted, View, content_count
 from inspector import convert
 from inspector.htmx import render_part
 from inspector.presenters import card as cards
@@ -246,9 +246,9 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     found = page.analysis
     trace = found.trace(page.side)
     compacted = at in found.data.compactions
-    told = found.head.compactions[int(found.ledger.steps["epoch"][at])].tokens_before if compacted else None
+    own = found.head.compactions[int(found.ledger.steps["epoch"][at])].tokens_before if compacted else None
     terms = cards.with_window_source(found.policy.explain(trace, at), found.window)
-    shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, told=told)
+    shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
     return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
 
@@ -294,7 +294,7 @@ def _messages(page: Frame, at: int) -> dict[str, Any]:
     total = missing if show == "gone" else sent
     start, stop = _window(page, total)
     if show == "gone":
-        rows = requests.gone_rows(gone, start, stop, _seen(page, at))
+        rows = requests.gone_rows(gone, start, stop, _seen(page, view, at))
     else:
         rows = requests.rows_of(view, start, stop, inserted)
     return {
@@ -313,10 +313,11 @@ def _window(page: Frame, total: int) -> tuple[int, int]:
     return start, min(stop, total)
 
 
-def _seen(page: Frame, at: int) -> list[range] | None:
-    """The events that summarisers saw up to this step of the replay; None for a recording, which does not say."""
+def _seen(page: Frame, view: View, at: int) -> list[range]:
+    """The events that summaries were made of up to this step: all that are gone, where a recording inserted one."""
     if page.side != "replayed":
-        return None
+        has_summary = any(isinstance(segment, Inserted) for segment in view)
+        return [range(page.analysis.ledger.event_count)] if has_summary else []
     views = [item.passes[0].summariser_view for item in page.analysis.replayed.compactions if item.step <= at]
     return [held for view in views for held in requests.kept_events(view)]
 
@@ -402,7 +403,7 @@ def _edge(page: Frame, at: int, show: str, name: str, start: int, stop: int, lef
 def _message_tabs(page: Frame, at: int, show: str, sent: int, missing: int) -> list[dict[str, Any]]:
     tabs = [("sent", f"in this request {sent:,}", "")]
     if missing:
-        tabs.append(("gone", f"no longer in it {missing:,}", "gone"))
+        tabs.append(("gone", f"removed {missing:,}", "gone"))
     path = page.paths["steps"]
     return [
         {

@@ -38,7 +38,7 @@ def _factor(settings: Settings, trace: Trace, at: dict[str, float], step: int) -
     real, last, how = int(at["real_loaded"]), int(at["last_heuristic_loaded"]), int(at["correction_source"])
     terms = []
     if real > 0:
-        terms.append(Term("prompt tokens remembered", real, source=_real_source(trace, at), as_of=_as_of(at)))
+        terms.append(Term("last reported prompt tokens", real, source=_real_source(trace, at), as_of=_as_of(at)))
     if how == RATIO:
         raw = f"{real:,} / {last:,}"
         bounds = f"clamp({at['correction_raw']:.4f}, {settings.floor:g}, {settings.cap:g})"

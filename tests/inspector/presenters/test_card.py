@@ -53,8 +53,8 @@ def test_a_quiet_step_says_what_the_provider_reported_then(gap):
 
 
 def test_the_agents_own_figure_is_named_where_it_differs(gap):
-    assert "231,400" in " ".join(recorded(gap, 48, compacted=True, told=231_400)["notes"])
-    assert "own figure" not in " ".join(recorded(gap, 48, compacted=True, told=180_020)["notes"])
+    assert "231,400" in " ".join(recorded(gap, 48, compacted=True, own=231_400)["notes"])
+    assert "own figure" not in " ".join(recorded(gap, 48, compacted=True, own=180_020)["notes"])
 
 
 def test_a_count_from_after_a_compaction_is_not_compared_with_an_estimate_from_before_it(gap):

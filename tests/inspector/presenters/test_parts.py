@@ -36,7 +36,7 @@ def test_nested_results_are_indented():
 
 
 def test_encrypted_reasoning_says_that_it_cannot_be_read():
-    assert "2 kB encrypted" in shown(ReasoningPart(opaque_bytes=2000), 0)["note"]
+    assert "2 kB, not readable (encrypted)" in shown(ReasoningPart(opaque_bytes=2000), 0)["note"]
 
 
 def test_media_show_their_kind_and_size():

@@ -1,7 +1,7 @@
 """The rows of a request and of what is gone from it."""
 
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
-from inspector.presenters.requests import event_runs, gone_ranges, gone_rows, presented, rows_of
+from inspector.presenters.requests import gone_ranges, gone_rows, present, rows_of
 from tests.builders import model, user
 
 VIEW = (Inserted(0), Span(4, 7), Rewritten(7, user("[cut]"), "pruned"), Synthetic("continuation", 3, "go"), Span(9, 12))
@@ -33,17 +33,9 @@ def test_what_the_summariser_never_saw_is_dropped():
     assert states(rows) == [("dropped", 1), ("summarised", 2), ("summarised", 3), ("dropped", 8)]
 
 
-def test_without_knowledge_of_the_summarisers_input_nothing_is_called_dropped():
-    assert {row.state for row in gone_rows([range(0, 4)], 0, 4, seen=None)} == {"summarised"}
-
-
-def test_events_are_loaded_in_runs():
-    assert list(event_runs(rows_of(VIEW, 0, 100))) == [(4, 7), (9, 12)]
-
-
 def test_a_rewritten_event_shows_what_was_sent():
     rows = rows_of((Rewritten(1, user("[cut]"), "pruned"), Span(2, 3)), 0, 2)
-    shown = presented(rows, lambda start, stop: [model("whole")] * (stop - start), lambda row: (1, None, ""))
+    shown = [present(row, model("whole"), 1, None, "") for row in rows]
     assert [row["parts"][0]["text"] for row in shown] == ["[cut]", "whole"]
 
 

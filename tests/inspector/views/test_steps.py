@@ -3,7 +3,10 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted
 from tests.builders import model, session, tool_call, tool_result, user
 
 
@@ -49,8 +52,39 @@ def test_settings_of_the_replay_stay_in_the_links(client, steps):
 
 def test_what_is_no_longer_in_the_request_can_be_seen(client, steps):
     text = client.get(steps + "?at=51&show=gone").content.decode()
-    assert "no longer in it 97" in text
-    assert 'title="not sent any more; a summary stands for it">summarised' in text
+    assert "removed 97" in text
+    assert 'title="no longer sent; a summary replaced it">summarised' in text
+
+
+def test_what_a_trim_removed_is_not_said_to_be_summarised(client, store):
+    value = session(*(event for n in range(3) for event in (user(f"q{n}"), model(f"a{n}"))))
+    trim = RecordedCompaction(2, Evidence.DECLARED, "trim", ())
+    row = store(replace(value, compactions=(trim,)))
+    text = client.get(row.get_absolute_url() + "steps?at=3&show=gone").content.decode()
+    assert text.count('title="no longer sent, and no summary was made of it">dropped') == 2
+    assert "summarised" not in text
+
+
+def test_a_long_message_that_a_compaction_inserted_can_be_read_whole(client, store):
+    text = "".join(f"line {number}\n" for number in range(3_000))
+    value = session(user("go"), model("one"), user("and"), model("two"))
+    item = RecordedCompaction(2, Evidence.DECLARED, "summary", (Inserted(0),), (user(text),))
+    base = store(replace(value, compactions=(item,))).get_absolute_url()
+    link = re.search(r'hx-get="([^"]+/messages/1/part/0\?from=900)"', client.get(base + "steps?at=2").content.decode())
+    whole = text[:900]
+    while link is not None:
+        piece = client.get(link[1]).content.decode()
+        whole += re.search(r"<pre>(.*)</pre>", piece, re.S)[1]
+        link = re.search(r'hx-get="([^"]+)"', piece)
+    assert whole == text
+
+
+@pytest.mark.parametrize("place", ["0/messages/1", "3/messages/1", "2/messages/0", "2/messages/9", "1/messages/1"])
+def test_a_message_that_no_request_has_is_not_found(client, store, place):
+    value = session(user("go"), model("one"), user("and"), model("two"))
+    item = RecordedCompaction(2, Evidence.DECLARED, "summary", (Inserted(0),), (user("short"),))
+    base = store(replace(value, compactions=(item,))).get_absolute_url()
+    assert client.get(f"{base}steps/{place}/part/0").status_code == 404
 
 
 def test_the_replayed_side_shows_its_own_request(client, steps):

@@ -43,7 +43,7 @@ def test_the_first_step_names_the_default_factor(short_chat):
 
 def test_a_recorded_count_is_named_as_the_providers(short_chat):
     card = {term.name: term for term in POLICY.explain(run(POLICY, short_chat), 1)}
-    assert (card["prompt tokens remembered"].source, card["prompt tokens remembered"].as_of) == ("provider", 0)
+    assert (card["last reported prompt tokens"].source, card["last reported prompt tokens"].as_of) == ("provider", 0)
 
 
 def test_sliding_counts_messages(tool_heavy):
