@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -13,8 +14,10 @@ from guard_core.findings.words import compactions_words
 from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
+from guard_core.models import main_model
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.trace import Trace
+from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded
 from guard_core.window_evidence import Status
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
@@ -22,6 +25,7 @@ from inspector.presenters.numbers import DASH, counted, percent, signed, signed_
 from inspector.presenters.whatif import Choice
 
 SHOWN_FINDINGS = 30
+MODELS_NAMED = 4
 SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
 BADGES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
 LEAST_FORECASTS = 3  # of fewer calls an average says nothing
@@ -240,7 +244,7 @@ def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, r
     rows = [
         {"name": "format", "value": format_name},
         {"name": "agent", "value": session.agent},
-        {"name": "model", "value": session.model},
+        {"name": "model", "value": _models(session)},
         {
             "name": "window",
             "value": f"{window.value:,} tokens",
@@ -271,11 +275,17 @@ def _window_note(window: Sourced, row: Counts) -> str:
     return own if window.value == row.window_override else f"{window.note}; {own}"
 
 
+def _models(session: Session) -> str:
+    """The model; where several answered, each with its calls, the first with most."""
+    counts = Counter(call.model for call in session.calls if call.model)
+    if len(counts) < 2:
+        return main_model(session)
+    return ", ".join(f"{name} ({counted(count, 'call')})" for name, count in counts.most_common(MODELS_NAMED))
+
+
 def _evidence_words(session: Session) -> str:
-    found: dict[str, int] = {}
-    for item in session.compactions:
-        found[item.evidence.value] = found.get(item.evidence.value, 0) + 1
-    return ", ".join(f"{count} {name}" for name, count in found.items()) or "none recorded"
+    counts = Counter(item.evidence.value for item in session.compactions if is_counted(item))
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none recorded"
 
 
 def missing(facts: Facts) -> list[str]:

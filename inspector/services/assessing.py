@@ -17,6 +17,7 @@ from guard_core.attribution import attribute
 from guard_core.errors import GuardError
 from guard_core.findings import LOOP_LENGTH, Facts, conclusions, request_words
 from guard_core.findings.verdict import peak_of
+from guard_core.models import main_model
 from guard_core.window_evidence import judge_session
 from inspector import convert
 from inspector.models import Session
@@ -70,9 +71,9 @@ def assess(row: Session) -> None:
     head, ledger = convert.load_head(row), convert.load_ledger(row)
     columns: dict[str, Any] = {}
     if row.window_source in LOOKED_UP:
-        window = judge_session(head).sourced
-        stated = stated_window(row.model, row.format, window.source.value)
-        columns = {**convert.window_columns(window), "model_window": stated}
+        window, model = judge_session(head).sourced, main_model(head)[:200]
+        stated = stated_window(model, row.format, window.source.value)
+        columns = {**convert.window_columns(window), "model": model, "model_window": stated}
         for name, value in columns.items():
             setattr(row, name, value)
     judged = judge_session(head, convert.window_in_use(row))

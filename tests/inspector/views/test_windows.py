@@ -25,8 +25,9 @@ def recorded(bring):
 
     def bringer(title: str = "a session", prompt: int = 60_000, name: str = OURS, **fields: Any) -> Session:
         call = ModelCall(at=1, response=1, prompt_tokens=prompt, model=name)
-        value = session(user(title), model("here"), title=title, model=name, calls=(call,))
-        bring(native.write(replace(value, **{"window": None, **fields})), f"{title}.json")
+        given = {"calls": (call,), **fields}
+        value = session(user(title), model("here"), title=title, model=name, calls=given.pop("calls"))
+        bring(native.write(replace(value, **{"window": None, **given})), f"{title}.json")
         return Session.objects.get(title=title)
 
     return bringer
@@ -172,6 +173,17 @@ def test_sessions_of_an_older_engine_are_looked_up_and_assessed_again(recorded):
     row.refresh_from_db()
     assert (row.window, row.window_source, row.near_misses) == (1_048_576, "model table", 0)
     assert not assessing.pending().exists()
+
+
+def test_the_window_is_of_the_model_that_answered_most_calls(client, recorded):
+    names = ("claude-opus-4-8", "claude-opus-4-8", "gpt-4o")
+    calls = tuple(ModelCall(at=1, response=1, prompt_tokens=60_000, model=name) for name in names)
+    row = recorded(calls=calls, name="gpt-4o")
+    assert (row.model, row.window) == ("claude-opus-4-8", 1_000_000)
+    assert "claude-opus-4-8 (2 calls), gpt-4o (1 call)" in text_of(client, row)
+    Session.objects.update(model="gpt-4o", assessed_by="")
+    assessing.run_slice("test")
+    assert Session.objects.get().model == "claude-opus-4-8"
 
 
 def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(recorded):
