@@ -81,7 +81,8 @@ def _total(case: Case) -> int:
 
 
 def _peak_words(case: Case, peak: Peak) -> str:
-    estimated = " (estimated)" if peak.source == MODELLED else ""
+    source = "estimated" if case.facts.is_uncounted else "modelled"
+    estimated = f" ({source})" if peak.source == MODELLED else ""
     share = percent(peak.tokens / case.window.value) if case.window.value else "?"
     return f"peak {share} of the window at {at_step(peak.step)}{estimated}{if_window(case.window)}"
 
