@@ -20,6 +20,9 @@ from guard_core.usage import Usage, usage_for
 from guard_core.window import parse_window
 from guard_core.window_evidence import WindowJudgement, judge_session
 
+# What every command says of its numbers: fields are indices, as in the engine; sentences are for people.
+NUMBERING = "steps, messages and compactions count from 0 in fields, from 1 in sentences"
+
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """Policy, profile, window, settings and the size of summaries."""

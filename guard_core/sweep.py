@@ -16,6 +16,7 @@ import numpy as np
 
 from guard_core import defaults
 from guard_core.errors import SettingError
+from guard_core.findings.words import at_step
 from guard_core.lanes import can_run, is_plain, run_lanes
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -134,7 +135,7 @@ def _evidence(cells: Sequence[Cell], best: int, steps: int) -> str:
     nearest = min(worse, key=lambda cell: (cell.overflow_steps, cell.peak - cell.window))
     first = next(item for item in nearest.figures if item.overflow_steps)
     return (
-        f"{text}; the next worse, {words(nearest.values)}, overflows at step {first.first_overflow:,} "
+        f"{text}; the next worse, {words(nearest.values)}, overflows at {at_step(first.first_overflow)} "
         f"({nearest.peak:,} tokens)"
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core import cli
 from guard_core.anchors import Anchors
 from guard_core.attribution import Attribution, attribute
 from guard_core.comparison import GIVENS, compare
@@ -59,6 +60,7 @@ def _report(file: str, session: Session) -> dict[str, Any]:
     found, between = attribute(ledger), interpolate(ledger)
     measured = between.overall is not None
     return {
+        "numbering": cli.NUMBERING,
         "file": file,
         "session": session.source_id or session.title,
         "calls": ledger.step_count,
@@ -106,7 +108,7 @@ def _print(report: dict[str, Any]) -> None:
     missing = report["not_in_file"]
     if missing["tokens"]:
         print(f"  not in this file after a compaction: {missing['tokens']:,} tokens ({missing['source']})")
-    print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step")
+    print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step (from 0)")
     for name, value in report["forecast"].items():
         _row(FORECAST_ROWS[name], value)
     _row("interpolation between known calls", report["interpolation"])

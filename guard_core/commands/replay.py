@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     cli.add_policy_arguments(parser)
     cli.add_session_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON with every step")
+    parser.add_argument("--json", action="store_true", help=f"print JSON with every step; {cli.NUMBERING}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,6 +56,7 @@ def _run(args: argparse.Namespace) -> int:
 def report(trace: Trace, window: WindowJudgement) -> dict[str, Any]:
     """A trace as plain values: settings, one object per step, one per compaction."""
     return {
+        "numbering": cli.NUMBERING,
         "policy": trace.policy,
         "profile": trace.settings.get("profile"),
         "settings": trace.settings,
@@ -90,7 +91,7 @@ def _values(name: str, values: list[Any]) -> list[Any]:
 
 
 _SHOWN = {
-    "step": "step",
+    "step": "step from 0",
     "contents_sent": "messages",
     "heuristic_decided": "heuristic",
     "recorded_prompt_tokens": "recorded",

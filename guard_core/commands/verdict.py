@@ -14,7 +14,6 @@ from guard_core.recordings import read
 from guard_core.sessions import Session
 
 HELP = "say what matters most in each session of a recording, with every finding and its numbers"
-NUMBERING = "steps, messages and compactions count from 0 in fields, from 1 in sentences"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
     parser.add_argument("--window", type=cli.window_size, default=None, help="context window in tokens")
-    parser.add_argument("--json", action="store_true", help=f"print JSON; {NUMBERING}")
+    parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     reports = [_report(session, args.window) for session in _sessions(args.file, args.session)]
     if args.json:
-        cli.print_json({"numbering": NUMBERING, "file": args.file, "sessions": reports})
+        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "sessions": reports})
     else:
         print("\n\n".join(_text(report) for report in reports))
     return 0

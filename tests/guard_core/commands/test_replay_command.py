@@ -37,6 +37,8 @@ def test_json_has_every_number_of_every_step(chat, capsys):
     assert {"settings", "engine_version", "digest", "compactions", "steps"} <= set(found)
     assert all(set(step) >= KEYS for step in found["steps"])
     assert [step["step"] for step in found["steps"] if step["fired"]] == [item["step"] for item in found["compactions"]]
+    assert found["numbering"].startswith("steps, messages and compactions count from 0 in fields")
+    assert found["steps"][0]["step"] == 0
     assert found["steps"][0]["correction_raw"] is None
     assert found["steps"][0]["fired"] is False
 
