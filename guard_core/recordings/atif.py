@@ -179,7 +179,6 @@ class _Trajectory:
     def _count(self, step: JSON) -> int | None:
         """The prompt tokens of a step, if they are those of one call."""
         metrics = fields.mapping(step, "metrics")
-        wrong_kinds.check_counts(self._source, metrics, ("prompt_tokens", "cached_tokens"), "a step")
         prompt = fields.tokens(metrics, "prompt_tokens")
         if prompt is None or step.get("is_copied_context") is True:
             return None

@@ -213,8 +213,6 @@ class _History:
         metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
         provider = fields.text(model, "providerId") or fields.text(model, "provider")
         apart = self.cached_apart or bool(provider and provider not in _CACHED_INSIDE)
-        wrong_kinds.check_counts(self.source, fields.mapping(metrics, "tokens"), ("prompt", "cached"), "a message")
-        wrong_kinds.check_counts(self.source, metrics, ("inputTokens", "cacheReadTokens"), "a message")
         counts = _counts(metrics, apart)
         if counts:
             self.facts.call(counts["prompt_tokens"])

@@ -36,7 +36,6 @@ from guard_core.views import View
 _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
-_COUNTS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
 
 
 class CodexFormat:
@@ -288,8 +287,6 @@ class _Reader:
 
     def _usage(self, usage: dict[str, Any], where: Where, response_id: str) -> None:
         prompt = fields.tokens(usage, "input_tokens")
-        if odd := fields.odd_count(usage, *_COUNTS):
-            self.source.problem(odd, where.line)
         if not prompt:
             self.notes.skip("usage without input tokens")
             return

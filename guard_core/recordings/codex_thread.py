@@ -19,7 +19,6 @@ from guard_core.sessions import Source as NumberSource
 NAME, LABEL = "codex", "Codex CLI"
 COMPACTED = "Compact task completed"  # what 0.36 and 0.45 say after a compaction
 COMPACTING = "auto-compact-"  # how the id of an automatic compaction's envelopes begins
-_COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
 class Thread:
@@ -124,8 +123,6 @@ class Thread:
         usage = fields.mapping(info, "last_token_usage") if "info" in said else said
         total = info.get("total_token_usage")
         self.window = fields.tokens(info, "model_context_window") or self.window
-        if odd := fields.odd_count(usage, *_COUNTS):
-            self.source.problem(odd, line)
         prompt = fields.tokens(usage, "input_tokens")
         if not prompt:
             self.notes.skip("token_count without numbers")

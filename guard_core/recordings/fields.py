@@ -54,16 +54,6 @@ def first_tokens(value: Any, *keys: str) -> int | None:
     return next((count for key in keys if (count := tokens(value, key)) is not None), None)
 
 
-def odd_count(value: Any, *keys: str) -> str:
-    """What is wrong with a count of tokens that is there and cannot be one, in words; "" where all can."""
-    for key in keys:
-        found = value.get(key) if isinstance(value, dict) else None
-        if found is not None and tokens(value, key) is None:
-            shown = repr(found)
-            return f"{key} is {shown if len(shown) <= 40 else shown[:40] + '…'}, not a count of tokens"
-    return ""
-
-
 def timestamp(value: Any, key: str) -> float | None:
     """Seconds since the epoch, from ISO text, seconds or milliseconds."""
     return normalise.timestamp(value.get(key)) if isinstance(value, dict) else None

@@ -27,7 +27,7 @@ from guard_core.recordings import fields, gemini_json, gemini_look, gemini_strea
 from guard_core.recordings.base import Recording
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.first_look import FirstLook
-from guard_core.recordings.gemini_messages import COUNTS, SNAPSHOT, Message, model_call, name_of, read_message, shown
+from guard_core.recordings.gemini_messages import SNAPSHOT, Message, model_call, name_of, read_message, shown
 from guard_core.recordings.rebase import LogIndex
 from guard_core.recordings.source import Shape, Source
 from guard_core.sessions import Evidence, RecordedCompaction
@@ -211,8 +211,6 @@ class _Reader:
         self.waiting = ()
 
     def _called(self, record: JSON, at: int, response: int | None, line: int | None) -> None:
-        if odd := fields.odd_count(fields.mapping(record, "tokens"), *COUNTS):
-            self.source.problem(odd, line)
         call = model_call(record, line)
         if call.prompt_tokens:
             self.facts.call(call.prompt_tokens)

@@ -16,8 +16,6 @@ from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
 from guard_core.recordings.source import Source
 
-_COUNTS = ("prompt", "cached", "candidates")
-
 
 def is_result(value: Any) -> bool:
     """Is this the object that ends a run?"""
@@ -33,8 +31,6 @@ def read_result(source: Source, name: str) -> Recording:
     facts, log = FactCounter(name), SessionBuilder(name, source)
     answer = fields.text(value, "response")
     model, used = _conversation(fields.mapping(fields.mapping(value, "stats"), "models"))
-    if odd := fields.odd_count(fields.mapping(used, "tokens"), *_COUNTS):
-        source.problem(odd)
     if not answer:
         raise source.nothing_left("what the Gemini CLI printed holds no answer")
     counts = _counts(used)

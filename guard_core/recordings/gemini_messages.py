@@ -26,7 +26,6 @@ JSON = dict[str, Any]
 SNAPSHOT = "<state_snapshot>"  # how the summary of a compaction opens
 # How the CLI opens the messages that it writes in the user's name.
 OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", SNAPSHOT, "<hook_context>")
-COUNTS = ("input", "output", "cached")
 
 
 @dataclass

@@ -15,7 +15,8 @@ Words = frozenset[str]
 class Names(msgspec.Struct, frozen=True):
     """What one format writes.
 
-    usage: keys whose objects hold counts of tokens, at any depth. counts: the names of counts in those. beside: names
+    usage: keys whose objects hold counts of tokens, at any depth. counts: the names of counts in those. rests: those of
+    them that are a whole less the cached tokens, which some providers make less than nothing. beside: names
     of counts that stand elsewhere; holders: keys of the objects that they stand in, below the top. tools: keys and
     kinds of tool calls, results and definitions; kinds: those of them that are always parts; tool_endings: how further
     kinds end. passed_over: keys of what the reader leaves out on purpose, whatever is in it. totals: its files count
@@ -24,6 +25,7 @@ class Names(msgspec.Struct, frozen=True):
 
     usage: Words = frozenset()
     counts: Words = frozenset()
+    rests: Words = frozenset()
     beside: Words = frozenset()
     holders: Words = frozenset()
     tools: Words = frozenset()
@@ -190,6 +192,7 @@ NAMES: dict[str, Names] = {
     "opencode": Names(
         usage=_words("tokens cache"),
         counts=_words("input output reasoning total read write"),
+        rests=_words("input"),
         tools=_words("tool tools"),
         passed_over=_words("state metadata"),
     ),
@@ -206,6 +209,7 @@ NAMES: dict[str, Names] = {
     "pi": Names(
         usage=_words("usage"),
         counts=_words("input output cacheRead cacheWrite totalTokens reasoning cacheWrite1h"),
+        rests=_words("input"),
         beside=_words("tokensBefore estimatedTokensAfter"),
         tools=_words("toolCall tools toolResults content"),
         kinds=_words("toolCall"),

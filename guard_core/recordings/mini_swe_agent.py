@@ -97,8 +97,6 @@ def _read_message(source: Source, builder: SessionBuilder, facts: FactCounter, m
     extra = fields.mapping(message, "extra")
     time = fields.timestamp(message, "timestamp") or fields.timestamp(extra, "timestamp")
     call = _call(message, extra)
-    usage = fields.mapping(fields.mapping(extra, "response") or message, "usage")
-    wrong_kinds.check_counts(source, usage, ("prompt_tokens", "input_tokens"), "a response")
     if call["prompt_tokens"] is not None:
         facts.call(call["prompt_tokens"])
     if event.role is Role.MODEL:

@@ -248,9 +248,6 @@ class _Reader:
         prompt = max(0, (fresh or 0) + (cached or 0) + (written or 0))
         model = fields.text(info, "modelID")
         created, source_id = _created(info), fields.text(finish, "id") or fields.text(info, "id")
-        odd = fields.odd_count(usage, "output") or fields.odd_count(cache, "read", "write")
-        if odd or (fresh is None and (odd := fields.odd_count(usage, "input"))):
-            self.source.problem(f"tokens of {source_id[:60] or 'a message'}: {odd}")
         if not prompt:
             return ModelCall(at=0, model=model, timestamp=created, source_id=source_id)
         self.facts.call(prompt)

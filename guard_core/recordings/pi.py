@@ -51,7 +51,6 @@ FAILED = frozenset({"aborted", "error"})
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
 # Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
 COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
-_COUNTS = ("output", "cacheRead", "cacheWrite")
 _LEAF_KEYS = ("leafId", "targetId", "entryId")
 _ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
 
@@ -235,9 +234,6 @@ class Reader:
         for part in parts:
             if isinstance(part, ToolCallPart):
                 self.facts.tool_call(part.id)
-        usage = fields.mapping(message, "usage")
-        if odd := fields.odd_count(usage, *_COUNTS) or (_fresh(usage) is None and fields.odd_count(usage, "input")):
-            self.source.problem(odd, place["line"])
         call = _call(message, place)
         if call is not None and call.prompt_tokens:
             self.facts.call(call.prompt_tokens)

@@ -201,7 +201,7 @@ class Watch:
             if type(value) is dict or type(value) is list:
                 for usage in _objects(value):
                     yield from self._of_usage(path, (item, key), usage, line)
-            elif value is not None and key not in self._names.counts:
+            elif value not in (None, "") and key not in self._names.counts:
                 yield _Bad(item, key, f"{path} is {_shown(value)}, no object of token counts", key, value)
         elif key in self._names.beside:
             if not _is_count(value):
@@ -222,15 +222,20 @@ class Watch:
                 for inner in _objects(value):
                     yield from self._of_usage(f"{path}.{key}", outer, inner, line)
             elif key in self._names.counts:
-                if not _is_count(value):
+                if not (_is_count(value) or (key in self._names.rests and _is_rest(value, usage))):
                     place = (usage, key) if _OUTPUT.search(key) else outer
                     yield _Bad(*place, f"{path}.{key} is {_shown(value)}, no count of tokens: {ALLOWED}", key, value)
-            elif _holds_counts(key, value):
+            elif _holds_counts(key, value) and _is_of_tokens(f"{path}.{key}", value):
                 self._note(_COUNTS, f"{path}.{key}", line)
         self.usages += counted
 
     def _note(self, what: str, name: str, line: int | None) -> None:
         self._unknown.setdefault((what, name), Unknown(what, name, line)).places += 1
+
+
+def _is_of_tokens(path: str, value: Any) -> bool:
+    """Does a name on the way to a value, or in it, speak of tokens: metrics have other numbers, too."""
+    return any(map(_TOKENS.search, (path, *(value if type(value) is dict else ()))))
 
 
 def _objects(value: Any) -> Iterable[JSON]:
@@ -241,6 +246,16 @@ def _objects(value: Any) -> Iterable[JSON]:
 def _is_count(value: Any) -> bool:
     """A count of tokens, as readers take it, or nothing."""
     return value is None or (type(value) is int and 0 <= value <= MAX_TOKENS) or _read(value) is not None
+
+
+def _is_rest(value: Any, usage: JSON) -> bool:
+    """Is it less than nothing, and no less than the cached tokens beside it make good?"""
+    cached = (each for key, found in usage.items() if "cache" in key for each in _numbers(found))
+    return type(value) is int and -sum(cached) <= value < 0
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    return (each for each in (value.values() if type(value) is dict else (value,)) if type(each) is int)
 
 
 def _read(value: Any) -> int | None:

@@ -12,7 +12,9 @@ import pytest
 
 from guard_core.ledger import Ledger
 from guard_core.recordings.base import Recording, RecordingFormat
+from guard_core.recordings.known_names import NAMES
 from guard_core.recordings.source import Source
+from guard_core.recordings.watch import Watch
 from guard_core.sessions import Session
 from guard_core.views import View, kept_events
 
@@ -29,6 +31,7 @@ def read_as(format_: RecordingFormat, content: Any, *, strict: bool = False) -> 
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
     with Source.open(data, strict=strict) as source:
         assert format_.matches(source)
+        source.watch = Watch(NAMES[format_.name]) if format_.name in NAMES else None
         return format_.read(source)
 
 

@@ -219,7 +219,7 @@ def test_a_run_that_said_nothing_is_told():
 
 
 def test_a_wrong_count_is_told_by_its_line():
-    with pytest.raises(DamagedRecording, match="input_tokens is 'many', not a count of tokens") as caught:
+    with pytest.raises(DamagedRecording, match='input_tokens is "many", no count of tokens') as caught:
         read(*ENVELOPES, count(9, 9), told("token_count", input_tokens="many"), strict=True)
 
     assert caught.value.line == len(ENVELOPES) + 2

@@ -70,7 +70,7 @@ def test_a_run_without_an_answer_is_told():
 
 
 def test_a_wrong_count_is_told():
-    with pytest.raises(DamagedRecording, match="prompt is 'many', not a count of tokens"):
+    with pytest.raises(DamagedRecording, match='prompt is "many", no count of tokens'):
         read_as(FORMAT, printed({"m": {**numbers(0), "tokens": {"prompt": "many"}}}), strict=True)
 
 

@@ -92,11 +92,9 @@ def test_calls_without_a_trace_are_told():
 
 def test_messages_of_a_wrong_kind_are_told():
     recording = read_as(FORMAT, trajectory({"role": "user", "content": 7}, "junk", answer("ls", 10**18)))  # type: ignore[arg-type]
-    assert [problem.message for problem in recording.notes.problems] == [
-        "message 4 is text and no object, left out",
-        "a message whose content is a number, left out",
-        f"prompt_tokens of a response is {10**18}, no count of tokens",
-    ]
+    counted, *others = [problem.message for problem in recording.notes.problems]
+    assert f"usage.prompt_tokens is {10**18}, no count of tokens" in counted
+    assert others == ["message 4 is text and no object, left out", "a message whose content is a number, left out"]
 
 
 def test_the_message_that_ends_the_run_is_not_sent():

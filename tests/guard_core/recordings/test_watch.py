@@ -119,6 +119,17 @@ def test_a_bad_count_of_the_answer_spoils_no_count_of_the_prompt():
     assert recording.notes.problem_count == 1
 
 
+@pytest.mark.parametrize(("name", "cached"), [("pi", b'"cacheRead": 0'), ("opencode", b'"read": 0')])
+def test_a_count_less_its_cached_tokens_may_be_less_than_nothing_but_no_more_than_those(name, cached):
+    below = re.sub(rb'"input": ?\d+', b'"input": -20', SEEDS[name])
+    with pytest.raises(DamagedRecording, match="input is -20, no count of tokens"):
+        read(below, strict=True)
+    assert cached in below
+    recording = read(below.replace(cached, cached.replace(b"0", b"120")), strict=True)
+    assert recording.facts.prompt_tokens_sum == 100
+    assert recording.notes.problem_count == 0
+
+
 COUNTED = [name for name, content in TEXTS.items() if read(content).format in NAMES]
 
 
