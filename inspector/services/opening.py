@@ -56,11 +56,22 @@ def check() -> None:
         return
     path = database_path()
     if not path.exists() or not path.stat().st_size:
+        _refuse_lost(path)
         return
     try:
         refuse_newer(_folder(), read_database(path))
     except sqlite3.DatabaseError as error:
         raise Refused(f"The database {path} is damaged ({error}). Nothing was changed. {_remedy()}") from None
+
+
+def _refuse_lost(database: Path) -> None:
+    """Raise Refused where recordings are there whose database is gone: a new one would be an empty list."""
+    if any(Path(settings.RECORDINGS_DIR).glob("??/*")):
+        raise Refused(
+            f"The data folder {settings.DATA_DIR} holds recordings, but its {database.name} is missing or empty. "
+            f"Nothing was changed. {_remedy()} If it is in PostgreSQL, set DATABASE_URL; to begin anew, choose another "
+            "folder with DATA_DIR."
+        )
 
 
 def _folder() -> str:

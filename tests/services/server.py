@@ -130,8 +130,14 @@ def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Run
     process = command("serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environment=environment)
     lines: queue.Queue[str] = queue.Queue()
     errors: list[str] = []
+
+    def listen() -> None:
+        for line in process.stdout or ():
+            lines.put(line)
+        lines.put("")
+
     readers = [
-        threading.Thread(target=lambda: [lines.put(line) for line in process.stdout or ()], daemon=True),
+        threading.Thread(target=listen, daemon=True),
         threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True),
     ]
     for reader in readers:
@@ -155,10 +161,9 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _origin(lines: queue.Queue[str], errors: list[str]) -> str:
-    try:
-        greeting = lines.get(timeout=PATIENCE)
-    except queue.Empty:
-        raise AssertionError("the server did not start: " + "".join(errors)) from None
+    greeting = lines.get(timeout=PATIENCE)
+    if not greeting:  # the end of its output
+        raise AssertionError("the server did not start: " + "".join(errors))
     found = re.search(r"http://\S+:\d+", greeting)
     assert found is not None, greeting
     return found[0]

@@ -91,6 +91,16 @@ def test_a_damaged_database_is_refused_untouched(harm: str, used: Path) -> None:
     assert digest(used) == before
 
 
+@pytest.mark.parametrize("lose", [Path.unlink, lambda path: path.write_bytes(b"")], ids=["missing", "empty"])
+def test_recordings_without_their_database_are_no_new_folder(lose, used: Path) -> None:
+    (used / "recordings" / "aa").mkdir()
+    (used / "recordings" / "aa" / ("a" * 64)).write_bytes(b"kept")
+    lose(used / DATABASE)
+    before = digest(used)
+    assert "missing or empty" in refused(used)
+    assert digest(used) == before
+
+
 def test_an_upgrade_begins_with_a_copy_of_the_database(old: Path) -> None:
     with running(old, DATABASE_URL="") as started:
         started.stop()
