@@ -22,6 +22,7 @@ from guard_core.views import Span, Synthetic
 # Every compaction follows a count below the threshold; it is worth saying when the request grew by this share of the
 # threshold.
 GAP_SHARE = 0.05
+LARGEST_GAP = 0.5  # of a recorded prompt: what is not in the file; a ratio of the rest says nothing beyond it
 # Inline data make the estimate fire early: at least this share of it, and a real request of at most that share of it.
 INLINE_SHARE, INLINE_REAL = 0.25, 0.6
 
@@ -99,23 +100,27 @@ def still_over(case: Case) -> list[Finding]:
 
 
 def limited_corrections(case: Case) -> list[Finding]:
-    """Correction factors beyond their limits, unless that is only what the file lacks."""
+    """Correction factors beyond their limits, unless that is only what the file lacks.
+
+    A factor is not judged at all where most of the request is not in the file.
+    """
     trace = rule_of(case)
     if trace is None:
         return []
     raw, applied = trace.columns["correction_raw"], trace.columns["correction"]
     ratio = trace.columns["correction_source"] == CORRECTION_SOURCES.index("ratio")
-    explained = _without_gap(case, trace)
+    explained, measured = _without_gap(case, trace), trace.columns["real_loaded"]
+    judged = ratio & (case.facts.not_in_file <= LARGEST_GAP * measured)
     findings = []
     for limit, severity, effect, steps in (
-        ("cap", WARNING, "too low", np.flatnonzero(ratio & (raw > applied) & (explained > applied))),
-        ("floor", INFO, "too high", np.flatnonzero(ratio & (raw < applied))),
+        ("cap", WARNING, "too low", np.flatnonzero(judged & (raw > applied) & (explained > applied))),
+        ("floor", INFO, "too high", np.flatnonzero(judged & (raw < applied))),
     ):
         if len(steps):
             far = int(steps[np.argmax(np.abs(raw[steps] - applied[steps]))])
             sentence = (
-                f"The correction hit its limit at {counted(len(steps), 'step')}: at {at_step(far)} {raw[far]:,.2f} was "
-                f"needed and {applied[far]:.2f} used, so the estimate is {effect} there."
+                f"The correction hit its limit at {counted(len(steps), 'step')}: at {at_step(far)}, {raw[far]:,.2f} "
+                f"was needed and {applied[far]:.2f} used, so the estimate is {effect} there."
             )
             numbers = {"limit": limit, "raw": float(raw[far]), "applied": float(applied[far])}
             findings.append(_finding("correction_limited", severity, case, sentence, numbers, steps.tolist(), far))

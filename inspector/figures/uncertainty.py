@@ -14,7 +14,8 @@ def share_off(replayed: Replayed, forecast: Forecast) -> Floats | None:
     """The share of each modelled count that 95 % of the forecasts stay within; None where nothing was measured.
 
     It grows from call to call as the forecast's does, and never falls below that of a first call after a compaction
-    once the replay has compacted. NaN where the replay sends what was recorded.
+    once the replay has compacted. NaN where the replay sends what was recorded, and after its first compaction where
+    too few recorded ones could be forecast to say anything.
     """
     measured = ((horizon, forecast.get(str(horizon))) for horizon in HORIZONS)
     known = [(horizon, found.p95) for horizon, found in measured if found and found.calls >= LEAST_CALLS]
@@ -22,7 +23,8 @@ def share_off(replayed: Replayed, forecast: Forecast) -> Floats | None:
         return None
     steps = np.arange(len(replayed.prompt_tokens))
     off = np.interp(steps - replayed.divergence + 1, *zip(*known, strict=True))
-    after = forecast.get(COMPACTION)
-    if after is not None and len(replayed.compactions):
-        off = np.where(steps >= replayed.compactions[0], np.maximum(off, after.p95), off)
+    if len(replayed.compactions):
+        after = forecast.get(COMPACTION)
+        least = after.p95 if after is not None and after.calls >= LEAST_CALLS else np.nan
+        off = np.where(steps >= replayed.compactions[0], np.maximum(off, least), off)
     return np.where(steps >= replayed.divergence, off, np.nan)

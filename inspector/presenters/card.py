@@ -13,6 +13,7 @@ from guard_core.trace import HELD_REASONS, Term, Trace
 from guard_core.usage import PROVIDER
 from inspector.presenters.numbers import factor, percent, step_number, tokens
 
+POLICY_NAMES = {"contextguard": "ContextGuard", "contextguard-sliding": "ContextGuard (sliding window)"}
 BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
 
 
@@ -54,15 +55,16 @@ def inequality(decision: int, threshold: int) -> str:
 
 
 def recorded_verdict(trace: Trace, step: int, compacted: bool) -> str:
-    """What the policy says of the recorded request, and what the recorded agent did."""
+    """What the policy would have done with the recorded request, and what the recorded agent did."""
+    policy = POLICY_NAMES.get(trace.policy, "This policy")
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
     if value(trace, "fired", step) == 1:
         if compacted:
-            return "Compact: the estimate reached the threshold, and the recorded agent did compact here."
-        return "Compact, says this policy; the recorded agent sent the request as it was."
+            return f"{policy} would compact here, too: its estimate reached the threshold."
+        return f"{policy} would compact here: its estimate reached the threshold. The recorded agent did not."
     if compacted:
-        return f"The recorded agent compacted here, although {_room(decision, threshold)}."
-    return f"No compaction: {_room(decision, threshold)}."
+        return f"The recorded agent compacted here. {policy} would not: {_room(decision, threshold)}."
+    return f"{policy} would not compact: {_room(decision, threshold)}."
 
 
 def replayed_verdict(trace: Trace, step: int) -> str:
@@ -77,11 +79,9 @@ def replayed_verdict(trace: Trace, step: int) -> str:
 
 def _room(decision: int, threshold: int) -> str:
     if decision < 0 or threshold < 0:
-        return "this policy compares nothing"
+        return "it compares nothing"
     left = threshold - decision
-    return (
-        f"{left:,} tokens are left before the threshold" if left > 0 else f"the threshold is passed by {-left:,} tokens"
-    )
+    return f"{left:,} tokens remain to its threshold" if left > 0 else f"its threshold is exceeded by {-left:,} tokens"
 
 
 def _answer_note(trace: Trace, step: int) -> str:

@@ -162,7 +162,10 @@ def honesty(data: Timeline, ahead: Forecast) -> str:
 
 
 def _off(found: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
-    return "not measured" if found is None or found.calls < least else f"{100 * found.mape:.1f} %"
+    if found is None or found.calls < least:
+        return "not measured"
+    few = f" ({counted(found.calls, 'call')})" if found.calls < LEAST_FORECASTS else ""
+    return f"{100 * found.mape:.1f} %{few}"
 
 
 def _over(values: Floats, data: Timeline) -> int:

@@ -15,7 +15,7 @@ def errors(p95: float, calls: int = 20) -> Errors:
     return Errors(calls, 0.0, p95 / 2, p95, p95, 3)
 
 
-FORECAST = {"1": errors(0.01), "10": errors(0.10), "50": None, "compaction": errors(0.3, 2)}
+FORECAST = {"1": errors(0.01), "10": errors(0.10), "50": None, "compaction": errors(0.3, 3)}
 
 
 def replayed(divergence: int | None = 8, compactions: tuple[int, ...] = ()) -> Replayed:
@@ -33,6 +33,12 @@ def test_it_is_at_least_that_of_a_first_call_after_a_compaction_once_the_replay_
     off = share_off(replayed(compactions=(20,)), FORECAST)
     assert off[19] == 0.10
     assert (off[20:] == 0.3).all()
+
+
+def test_it_ends_at_the_first_compaction_where_too_few_recorded_ones_could_be_forecast():
+    off = share_off(replayed(compactions=(20,)), {**FORECAST, "compaction": errors(0.9, calls=2)})
+    assert off[19] == 0.10
+    assert np.isnan(off[20:]).all()
 
 
 def test_nothing_is_drawn_without_forecasts_a_divergence_or_enough_calls():

@@ -38,12 +38,12 @@ def test_equality_fires():
 
 def test_a_recorded_compaction_that_the_policy_agrees_with_says_so(gap):
     shown = recorded(gap, 48, compacted=True)
-    assert "did compact here" in shown["verdict"]
+    assert "ContextGuard would compact here, too" in shown["verdict"]
     assert shown["badge"] == "would compact"
 
 
 def test_a_recorded_compaction_below_the_threshold_is_named_with_the_room_left(gap):
-    assert "although" in recorded(gap, 20, compacted=True)["verdict"]
+    assert "ContextGuard would not: 125,240 tokens remain" in recorded(gap, 20, compacted=True)["verdict"]
 
 
 def test_a_quiet_step_says_what_the_provider_reported_then(gap):

@@ -28,7 +28,9 @@ def test_it_says_what_the_stale_count_would_have_said(client, steps):
 
 
 def test_a_step_below_the_threshold_says_how_much_room_is_left(client, steps):
-    assert re.search(r"No compaction: [\d,]+ tokens are left", client.get(steps + "?at=11").content.decode())
+    assert re.search(
+        r"ContextGuard would not compact: [\d,]+ tokens remain", client.get(steps + "?at=11").content.decode()
+    )
 
 
 def test_a_key_swaps_only_the_panes_of_the_step(part_of, steps):
