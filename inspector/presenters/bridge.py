@@ -146,11 +146,13 @@ def notes(bridge: Bridge, recorded: bool, agent_before: int | None, agent_after:
     own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
     said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
     rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
-    if recorded and bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
-        said.append(
-            f"{rest.after:,} tokens of the first request after it are not in this file: what the agent attached again, "
-            "such as files, or a larger system prompt."
+    if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
+        why = (
+            "what the agent attached again, such as files, or a larger system prompt"
+            if recorded
+            else "what this agent's requests hold beyond its file, as measured at recorded calls"
         )
+        said.append(f"{rest.after:,} tokens of the first request after it are not in this file: {why}.")
     if bridge.after_step is None:
         said.append("No call came after it, so the request after it is modelled from the messages that it kept.")
     return said

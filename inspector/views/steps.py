@@ -16,6 +16,7 @@ from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_by
 from guard_core.events import part_text as text_of
 from guard_core.views import Inserted, View, content_count
 from inspector import convert
+from inspector.figures.timeline import NO_STEPS
 from inspector.htmx import render_part
 from inspector.presenters import card as cards
 from inspector.presenters import parts, requests, steps
@@ -198,18 +199,20 @@ def _kept(page: Frame) -> dict[str, str]:
 
 
 def _badges(page: Frame, at: int) -> list[dict[str, str]]:
+    """What happened at a step on the side that is shown, and after it, marked as such, on the other one."""
     data = page.analysis.data
-    marks = [
-        (data.compactions, "badge-compaction", "▼ compaction"),
-        (data.overflows, "badge-overflow", "✕ overflow"),
-        (data.near_misses, "badge-overflow", "○ near miss"),
-    ]
+    sides = {"recorded": (data.compactions, data.overflows, data.near_misses)}
     if data.replayed is not None and page.analysis.diverges:
-        marks += [
-            (data.replayed.compactions, "badge-compaction badge-outline", "▽ replayed compaction"),
-            (data.replayed.overflows, "badge-overflow badge-outline", "✕ replayed overflow"),
-        ]
-    return [{"badge": badge, "text": text} for places, badge, text in marks if at in places]
+        sides["replayed"] = (data.replayed.compactions, data.replayed.overflows, NO_STEPS)
+    kinds = (("badge-compaction", "▼ compaction"), ("badge-overflow", "✕ overflow"), ("badge-overflow", "○ near miss"))
+    return [
+        {"badge": badge, "text": text}
+        if side == page.side
+        else {"badge": f"{badge} badge-outline", "text": f"{text}, {side}"}
+        for side in sorted(sides, key=lambda name: name != page.side)
+        for steps_marked, (badge, text) in zip(sides[side], kinds, strict=True)
+        if at in steps_marked
+    ]
 
 
 def _facts_line(page: Frame, at: int) -> list[str]:

@@ -94,6 +94,15 @@ def test_the_replayed_side_shows_its_own_request(client, steps):
     assert "The replay&#x27;s decision" in text or "The replay's decision" in text
 
 
+def test_what_happened_on_the_other_side_alone_is_marked_as_such(client, steps):
+    """Under a window of 100,000 the recorded request of step 45 overflows and the replayed one does not."""
+    recorded = client.get(steps + "?at=45&window=100000").content.decode()
+    replayed = client.get(steps + "?at=45&window=100000&side=replayed").content.decode()
+    assert '<span class="badge badge-overflow">✕ overflow</span>' in recorded
+    assert '<span class="badge badge-overflow badge-outline">✕ overflow, recorded</span>' in replayed
+    assert '<span class="badge badge-overflow">✕' not in replayed
+
+
 def test_a_modelled_summary_counts_by_its_modelled_size(client, steps):
     text = client.get(steps + "?at=49&side=replayed").content.decode()
     size = int(re.search(r"\(([\d,]+) bytes; only the size", text)[1].replace(",", ""))
