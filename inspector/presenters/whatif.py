@@ -89,13 +89,13 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
 
 
 def ignored(choice: Choice) -> dict[str, str]:
-    """The settings that have no effect under the policy and profile of a choice, each with the reason."""
+    """The settings that have no effect under the policy and profile of a choice, each with what leaves it out."""
     if choice.policy == "none":
-        return dict.fromkeys(("buffer", *FACTORS, "profile", "summary"), "not used: policy none never compacts")
+        return dict.fromkeys(("buffer", *FACTORS, "profile", "summary"), "not used by policy none")
     if choice.policy == "contextguard-sliding":
-        return dict.fromkeys(FACTORS, "not used: this policy counts messages")
+        return dict.fromkeys(FACTORS, "not used by the sliding policy")
     if choice.profile == "tail":
-        return dict.fromkeys(FACTORS, "not used: profile tail does not calibrate")
+        return dict.fromkeys(FACTORS, "not used by profile tail")
     return {}
 
 
@@ -126,7 +126,7 @@ def _factor(name: str) -> Callable[[str], str]:
         except ValueError:
             value = -1.0
         if not 0 <= value <= MAX_FACTOR:  # also refuses nan
-            raise SettingError(f"{name}: a number from 0 to {MAX_FACTOR:g} is allowed, not {text!r}")
+            raise SettingError(f"{name}: a number from 0 to {MAX_FACTOR:g}, not {text!r}")
         return f"{value:g}"
 
     return check

@@ -9,6 +9,7 @@ const CONFIG = {
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
 };
 const NARROW = 640;
+const STILL_REPLAYING = 202;
 let library;
 
 function plotly(src) {
@@ -85,6 +86,10 @@ class Island {
     const island = this.element.querySelector("script[type='application/json']");
     if (island) return JSON.parse(island.textContent);
     const answer = await fetch(this.element.dataset.url, { headers: { Accept: "application/json" } });
+    if (answer.status === STILL_REPLAYING && this.element.isConnected) {
+      await new Promise((resolve) => setTimeout(resolve, 1000 * Number(answer.headers.get("Retry-After") ?? 1)));
+      return this.data();
+    }
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
     return answer.json();
   }
@@ -140,7 +145,7 @@ class Island {
     this.request = new AbortController();
     try {
       const answer = await fetch(url, { signal: this.request.signal, headers: { Accept: "application/json" } });
-      if (answer.ok) await this.show(await answer.json());
+      if (answer.status === 200) await this.show(await answer.json());
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     }

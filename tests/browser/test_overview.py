@@ -79,6 +79,27 @@ def test_on_a_phone_a_picture_of_the_replay_stays_above_the_settings(open_page, 
     assert page.locator("#timeline-lines .picture-replayed").get_attribute("d") != before
 
 
+COVERED = """() => [...document.querySelector("main").querySelectorAll(
+    "a, button, input, select, h1, h2, dt, dd, label, li, td, th, figcaption")]
+  .filter((item) => item.checkVisibility() && item.getBoundingClientRect().width)
+  .filter((item) => {
+    item.scrollIntoView({ block: "center", inline: "center" });
+    const box = item.getBoundingClientRect();
+    const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    return !(hit && (item.contains(hit) || hit.contains(item)));
+  })
+  .map((item) => item.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("path", ["", "?window=100000&table=1", "?policy=none&cap=many", "?floor=9"])
+def test_on_a_phone_nothing_covers_anything(open_page, sessions, path):
+    page = open_page(360, 800)
+    page.goto(sessions("timing-gap") + path)
+    drawn(page)
+    assert page.evaluate(COVERED) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
     overview.focus("[data-plot]")
     overview.keyboard.press("End")
@@ -156,7 +177,7 @@ def test_fields_that_the_policy_ignores_are_off_and_say_why(overview):
     overview.select_option("#set-policy", "none")
     overview.wait_for_url(re.compile(r"\?policy=none$"))
     assert overview.is_disabled("#set-buffer")
-    assert overview.inner_text("#note-buffer") == "not used: policy none never compacts"
+    assert overview.inner_text("#note-buffer") == "not used by policy none"
     assert overview.is_enabled("#set-window")
     overview.select_option("#set-policy", "contextguard")
     overview.wait_for_url(re.compile(r"\?buffer=15%25$"))
@@ -257,8 +278,9 @@ def test_a_window_of_ones_own_is_shown_with_its_source_and_everything_is_compute
     page.goto(place)
     drawn(page)
     before = page.inner_text(".kpi .value")
-    page.get_by_text("Change the window of this session").click()
-    page.fill("#window-override", "50k")
+    page.get_by_text("Change the window").click()
+    page.fill("#window-stated", "50k")
+    page.get_by_label("this session only").check()
     page.get_by_role("button", name="Save").click()
     page.get_by_text("set for this session, instead of").wait_for()
     drawn(page)
@@ -267,8 +289,8 @@ def test_a_window_of_ones_own_is_shown_with_its_source_and_everything_is_compute
     facts = page.locator("#overview .facts")
     assert facts.locator("[data-source=user]").count() == 1
     assert "set for this session, instead of" in facts.inner_text()
-    page.get_by_text("Change the window of this session").click()
-    page.get_by_role("button", name=re.compile("^Use .* again$")).click()
+    page.get_by_text("Change the window").click()
+    page.get_by_role("button", name=re.compile("^Use .* for this session only again$")).click()
     wait(page, "before => document.querySelector('.kpi .value')?.innerText === before", before)
     assert page.locator("#overview .facts [data-source=user]").count() == 0
 

@@ -111,5 +111,5 @@ def test_a_setting_that_is_not_used_is_left_out_without_an_error():
 def test_the_form_switches_off_what_is_not_used_and_says_why():
     fields = {field["name"]: field for field in form(Choice(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
     assert {name for name in NAMES if fields[name]["ignored"]} == {"factor", "cap", "floor"}
-    assert fields["cap"]["note"] == "not used: profile tail does not calibrate"
+    assert fields["cap"]["note"] == "not used by profile tail"
     assert fields["cap"]["value"] == "3"

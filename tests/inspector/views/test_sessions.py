@@ -53,7 +53,7 @@ def test_settings_that_the_policy_does_not_use_leave_the_address_and_say_why(par
     response = part_of(gap.get_absolute_url() + "?policy=none&buffer=10%25&cap=many&window=64000", "chart")
     assert response["HX-Push-Url"] == gap.get_absolute_url() + "?policy=none&window=64000"
     text = response.content.decode()
-    assert text.count("not used: policy none never compacts") == 6
+    assert text.count("not used by policy none") == 6
     assert "many" not in re.findall(r'id="note-cap"[^<]*<', text)[0]
 
 
