@@ -24,7 +24,7 @@ GRID = "#e8ebef"
 BAND = "#eef6f3"
 STRIPPED = "#b9c2cb"
 LIVE = "#cfe4f2"
-MODELLED = "#cfe0ec"
+MODELLED = "#f5dfeb"
 LINE = "#dde2e8"
 
 PALETTE: dict[str, str] = {

@@ -41,8 +41,9 @@ def test_keys_go_through_user_turns_and_findings(stepper):
     turn = shown(stepper)
     press(stepper, "k", turn - 1)
     press(stepper, "}", 38)
-    stepper.keyboard.press("Shift+BracketLeft")
-    wait(stepper, "Number(document.getElementById('step').dataset.at) < 38")
+    stepper.keyboard.press("Shift+BracketRight")
+    wait(stepper, "Number(document.getElementById('step').dataset.at) > 38")
+    press(stepper, "{", 38)
 
 
 def test_the_list_the_strip_and_the_title_follow_the_step(stepper):
