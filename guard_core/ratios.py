@@ -32,7 +32,7 @@ MESSAGE = KINDS.index("message")
 # Claude Code, Codex and pi, rounded; a message there comes with reminders and framing that no file holds.
 START = np.array([1.0, 1.25, 0.7, 1.3, 1.2, 1_200.0, 0.14, 20.0])
 # How much content the starting ratio is worth against what is measured (lexical tokens, pictures, bytes, messages).
-BELIEF = np.array([450.0, 450.0, 450.0, 450.0, 450.0, 3.0, 3_000.0, 24.0])
+BELIEF = np.array([800.0, 800.0, 800.0, 800.0, 800.0, 3.0, 3_000.0, 24.0])
 HIGHEST = np.array([8.0, 8.0, 8.0, 8.0, 8.0, 20_000.0, 2.0, 100.0])
 LEVEL_BELIEF = 5_000.0  # tokens that must have been measured before the session's own level counts for half
 MOST_INTERVALS = 4_000  # ratios of longer sessions are fitted over so many intervals, evenly spaced
