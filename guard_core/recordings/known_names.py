@@ -44,7 +44,7 @@ _ANTHROPIC_COUNTS = _words(
     " ephemeral_5m_input_tokens ephemeral_1h_input_tokens cache_missed_input_tokens web_search_requests"
 )
 _ANTHROPIC_USAGE = _words("usage cache_creation iterations output_tokens_details server_tool_use cache_miss_reason")
-_ANTHROPIC_TOOLS = _words("tool_use tool_result tools content server_tool_use")
+_ANTHROPIC_TOOLS = _words("tool_use tool_result tools content content_block server_tool_use")
 _ANTHROPIC_KINDS = _words("tool_use tool_result")
 _ANTHROPIC_ENDINGS = ("_tool_result", "_tool_use", "_tool_result_error")
 _CHAT_COUNTS = _words(
@@ -59,7 +59,10 @@ _CHAT_USAGE = _words(
     " cache_creation cache_creation_token_details server_tool_use token_usage"
 )
 _CHAT_TOOLS = _words("tool_calls tool_call function function_call tools functions tool_choice custom tool")
-_RESPONSES_TOOLS = _words("function function_call function_call_output tools tool_choice output item items")
+_RESPONSES_TOOLS = _words(
+    "function function_call function_call_output tools tool_choice input output item items mcp_list_tools"
+)
+_PROMPT_KEYS = frozenset((*PROMPT_KEYS, *CACHED_KEYS, *WRITTEN_KEYS))
 _CODEX_COUNTS = _words(
     "input_tokens cached_input_tokens cache_write_input_tokens output_tokens reasoning_output_tokens total_tokens"
 )
@@ -67,7 +70,7 @@ _CODEX_COUNTS = _words(
 _CLAUDE_CODE = Names(
     usage=_ANTHROPIC_USAGE,
     counts=_ANTHROPIC_COUNTS,
-    beside=_words("preTokens postTokens cumulativeDroppedTokens tokensSaved"),
+    beside=_words("preTokens postTokens cumulativeDroppedTokens tokensSaved pre_tokens post_tokens tokens_saved"),
     tools=_ANTHROPIC_TOOLS | _words("deferred_tools_delta tools-used preCompactDiscoveredTools"),
     kinds=_ANTHROPIC_KINDS,
     tool_endings=_ANTHROPIC_ENDINGS,
@@ -85,7 +88,12 @@ NAMES: dict[str, Names] = {
             " toolUsePromptTokenCount tokenCount prompt_token_count candidates_token_count thoughts_token_count"
             " cached_content_token_count total_token_count tool_use_prompt_token_count token_count"
         ),
-        tools=_words("functionCall functionResponse function_call function_response"),
+        beside=_words(  # a database may have a column for them
+            "promptTokenCount candidatesTokenCount thoughtsTokenCount cachedContentTokenCount totalTokenCount"
+            " toolUsePromptTokenCount prompt_token_count candidates_token_count thoughts_token_count"
+            " cached_content_token_count total_token_count tool_use_prompt_token_count"
+        ),
+        tools=_words("functionCall functionResponse function_call function_response toolCall toolResponse"),
         passed_over=_words("state stateDelta state_delta customMetadata custom_metadata groundingMetadata"),
     ),
     "anthropic-messages": Names(
@@ -95,10 +103,12 @@ NAMES: dict[str, Names] = {
         tools=_ANTHROPIC_TOOLS | _words("tool_choice"),
         kinds=_ANTHROPIC_KINDS,
         tool_endings=_ANTHROPIC_ENDINGS,
+        passed_over=_words("context_management"),
     ),
     "atif": Names(
         usage=_words("metrics final_metrics"),
         counts=_words("prompt_tokens completion_tokens cached_tokens total_prompt_tokens total_completion_tokens"),
+        beside=_words("tokens_before tokens_after"),
         tools=_words("tool_calls tool_definitions function tools"),
         passed_over=_words("extra"),
     ),
@@ -108,8 +118,10 @@ NAMES: dict[str, Names] = {
         counts=_words(
             "prompt completion cached inputTokens outputTokens cacheReadTokens cacheWriteTokens tokensIn tokensOut"
         ),
-        beside=_words("tokensIn tokensOut cacheWrites cacheReads"),
-        tools=_ANTHROPIC_TOOLS,
+        beside=_words(
+            "tokensIn tokensOut cacheWrites cacheReads tokensBefore prevContextTokens newContextTokens contextTokens"
+        ),
+        tools=_ANTHROPIC_TOOLS | {"tool"},
     ),
     "codex": Names(
         usage=_words("last_token_usage total_token_usage thread_token_usage turn_token_usage usage token_usage"),
@@ -122,17 +134,23 @@ NAMES: dict[str, Names] = {
             " function_call_output function_group mcp_tool_call dynamic_tools invocation tools"
         )
         | _words("tool_search_call tool_search_output mcp_tool_call_begin mcp_tool_call_end view_image_tool_call"),
-        tool_endings=("_tool_call_request", "_tool_call_response"),
+        tool_endings=("_tool_call", "_tool_call_request", "_tool_call_response", "_tool_call_begin", "_tool_call_end"),
     ),
     "copilot-cli": Names(
-        usage=_words("usage modelMetrics tokenDetails"),
-        counts=_words("inputTokens outputTokens cacheReadTokens cacheWriteTokens reasoningTokens"),
+        usage=_words("usage modelMetrics tokenDetails compactionTokensUsed"),
+        counts=_words(
+            "input output cachedInput inputTokens outputTokens cacheReadTokens cacheWriteTokens reasoningTokens"
+        ),
         beside=_words(
             "conversationTokens currentTokens inputTokens outputTokens systemTokens toolDefinitionsTokens"
-            " cacheReadTokens cacheWriteTokens preCompactionTokens postCompactionTokens tokensRemoved"
+            " cacheReadTokens cacheWriteTokens reasoningTokens preCompactionTokens postCompactionTokens tokensRemoved"
+            " preTruncationTokensInMessages postTruncationTokensInMessages tokensRemovedDuringTruncation"
         ),
         holders=_words("data"),
-        tools=_words("toolRequests function tools"),
+        tools=_words(
+            "toolRequests function tools data tool.execution_start tool.execution_complete tool.user_requested"
+            " tool.execution_progress tool.execution_partial_result"
+        ),
         passed_over=_words("toolTelemetry toolMetrics result"),
     ),
     "crush": Names(
@@ -143,12 +161,14 @@ NAMES: dict[str, Names] = {
     "gemini-cli": Names(
         usage=_words("tokens usageMetadata"),
         counts=_words("input output cached thoughts tool total prompt candidates"),
-        tools=_words("toolCalls functionCall functionResponse tools"),
+        beside=_words("total_tokens input_tokens output_tokens"),
+        holders=_words("stats"),
+        tools=_words("toolCalls functionCall functionResponse tools tool_use tool_result"),
         totals=True,  # what is printed has those of a run
     ),
     "hermes": Names(
         beside=_words("input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens token_count"),
-        tools=_words("tool_calls function tools"),
+        tools=_words("tool_calls function tools tool"),
     ),
     "inspect": Names(
         usage=_words("usage input_tokens_details output_tokens_details"),
@@ -157,7 +177,7 @@ NAMES: dict[str, Names] = {
             " cached_tokens"
         ),
         beside=_words("tokens_before tokens_after input_context_tokens"),
-        tools=_words("tool_calls tools function tool events tool_choice"),
+        tools=_words("tool_calls tools function tool events tool_choice tool_use server_tool_use tool_result"),
         passed_over=_words("store metadata call attachments stats config changes error model_usage role_usage"),
     ),
     "langchain": Names(
@@ -171,12 +191,17 @@ NAMES: dict[str, Names] = {
     "mini-swe-agent": Names(
         usage=_CHAT_USAGE,
         counts=_CHAT_COUNTS,
-        tools=_CHAT_TOOLS | _words("actions"),
+        tools=_CHAT_TOOLS | _words("actions output function_call_output"),
         passed_over=_words("config"),
     ),
     "openai-chat": Names(
         usage=_CHAT_USAGE | _words("usageDetails usage_details"),
-        counts=_CHAT_COUNTS | _words("input output total promptTokens completionTokens totalTokens"),
+        counts=_CHAT_COUNTS
+        | _words(
+            "input output total promptTokens completionTokens totalTokens prompt_eval_count eval_count"
+            " input_cached_tokens input_cache_read input_cache_creation input_cache_read_input_tokens"
+            " input_cache_creation_input_tokens output_reasoning_tokens"
+        ),
         beside=_words(
             "prompt_tokens completion_tokens total_tokens input_tokens output_tokens promptTokens completionTokens"
             " totalTokens prompt_eval_count eval_count"
@@ -184,7 +209,7 @@ NAMES: dict[str, Names] = {
         tools=_CHAT_TOOLS,
     ),
     "openai-responses": Names(
-        usage=_CHAT_USAGE,
+        usage=_CHAT_USAGE | {"turn_usage"},
         counts=_CHAT_COUNTS,
         tools=_RESPONSES_TOOLS,
         tool_endings=("_call", "_call_output", "_search", "_search_preview", "_interpreter"),
@@ -193,17 +218,18 @@ NAMES: dict[str, Names] = {
         usage=_words("tokens cache"),
         counts=_words("input output reasoning total read write"),
         rests=_words("input"),
-        tools=_words("tool tools"),
+        tools=_words("tool tools tool_use"),
         passed_over=_words("state metadata"),
     ),
     "openhands": Names(
-        usage=_words("accumulated_token_usage token_usages usage usage_to_metrics metrics llm_metrics"),
+        usage=_CHAT_USAGE | _words("accumulated_token_usage token_usages usage_to_metrics llm_metrics"),
         counts=_CHAT_COUNTS | _words("per_turn_token cache_read_tokens"),
         tools=_CHAT_TOOLS | _words("tool_call_metadata"),
         passed_over=_words("extras test_result"),
     ),
     "otel": Names(
-        beside=frozenset((*PROMPT_KEYS, *CACHED_KEYS, *WRITTEN_KEYS)),
+        beside=_PROMPT_KEYS | {f"attributes.{key}" for key in _PROMPT_KEYS},
+        tools=_words("parts tool_call tool_call_response"),
         passed_over=_words("attributes"),  # whose names are looked at span by span
     ),
     "pi": Names(
@@ -211,7 +237,10 @@ NAMES: dict[str, Names] = {
         counts=_words("input output cacheRead cacheWrite totalTokens reasoning cacheWrite1h"),
         rests=_words("input"),
         beside=_words("tokensBefore estimatedTokensAfter"),
-        tools=_words("toolCall tools toolResults content"),
+        tools=_words(
+            "toolCall tools toolResult toolResults content tool_execution_start tool_execution_update"
+            " tool_execution_end toolsAdded toolsRemoved"
+        ),
         kinds=_words("toolCall"),
         passed_over=_words("details cost partialResult result assistantMessageEvent toolResults"),
     ),
