@@ -56,6 +56,7 @@ class Bell:
 
 def main(piped: bool = False) -> int:
     """Work until asked to stop; 0. Raises Refused."""
+    bell = Bell(piped)  # first of all: the server may be killed while this process still starts
     import django
     from django.conf import settings
 
@@ -65,7 +66,6 @@ def main(piped: bool = False) -> int:
     os.environ["TMPDIR"] = str(settings.INCOMING_DIR)  # which is swept, if this process and its readers are killed
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
-    bell = Bell(piped)
     gc.set_threshold(GARBAGE_EVERY, 20, 50)
     _load_ahead()
     with suppress(Stop):

@@ -8,13 +8,15 @@ import signal
 import sys
 import traceback
 
+from inspector.lifeline import end_with_parent
+
+end_with_parent()  # first of all: the worker may be killed while this process still starts
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, which ends its worker, which ends its readers
 gc.set_threshold(1_000_000, 20, 100)  # a long file is hundreds of thousands of values that hold no cycles
 
 import msgspec  # noqa: E402
 
 from guard_core.errors import RecordingError  # noqa: E402
-from inspector.lifeline import end_with_parent  # noqa: E402
 from inspector.reading.messages import Failed, Message, write  # noqa: E402
 from inspector.reading.telling import Options, tell  # noqa: E402
 
@@ -22,7 +24,6 @@ TRACE_CHARS = 4_000  # of a traceback, for the log
 
 
 def main() -> int:
-    end_with_parent()
     options = msgspec.json.decode(sys.argv[1], type=Options)
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is no message

@@ -14,6 +14,7 @@ from guard_core.simulator.samples import big_session
 from tests.builders import model, session, user
 from tests.services.databases import query
 from tests.services.server import Running, running, until
+from tests.services.server import transcript as small
 from tests.services.test_large import transcript
 
 PROMISE = 2.0  # seconds from the death of the server to that of its last process
@@ -32,8 +33,12 @@ def _has(process: Path, variable: bytes) -> bool:
         return False
 
 
-def idle(server: Running) -> None:
+def starting(server: Running) -> None:
     until(server.workers)
+
+
+def idle(server: Running) -> None:
+    assert server.send("chat.json", small()).status == 201  # read: the worker has started
 
 
 def importing(server: Running) -> None:
@@ -58,7 +63,7 @@ def playing_the_gallery(server: Running) -> None:
     until(lambda: query(server.data_dir, "SELECT 1 FROM inspector_galleryrun WHERE state = 'running'"))
 
 
-@pytest.mark.parametrize("phase", [idle, importing, storing, counting_tokens, playing_the_gallery])
+@pytest.mark.parametrize("phase", [starting, idle, importing, storing, counting_tokens, playing_the_gallery])
 def test_no_process_outlives_a_server_that_is_killed(phase: Callable[[Running], None], tmp_path: Path) -> None:
     with running(tmp_path) as started:
         phase(started)
