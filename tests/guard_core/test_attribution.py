@@ -87,7 +87,7 @@ def test_reasoning_that_is_not_sent_again_costs_little():
     found = attribute(Ledger.of(session(*events, calls=calls(tuple(billed)))))
     assert found.ratios["reasoning"] < 0.04
     turn = 400 * found.ratios["user text"] + 500 * found.ratios["model text"] + 2 * found.ratios["message"]
-    assert turn == pytest.approx(300, rel=0.25)
+    assert turn + 22 * 110 * found.ratios["reasoning"] == pytest.approx(300, rel=0.15)
 
 
 def test_a_picture_does_not_cost_its_bytes():
@@ -105,8 +105,8 @@ def test_an_inserted_summary_takes_what_the_first_call_after_it_holds():
     made = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
     found = attribute(Ledger.of(session(*events, calls=made, compactions=(cut,))))
     assert found.baseline.tolist() == [0, 0, 0, 1, 1, 1]
-    assert found.price((Inserted(0), Span(6, 7)), 0) == pytest.approx(2_000, rel=0.03)
-    assert np.abs(found.residual).max() < 60
+    assert found.price((Inserted(0), Span(6, 7)), 0) == pytest.approx(2_000, rel=0.05)
+    assert np.abs(found.residual).max() < 100
 
 
 def test_a_recording_that_begins_in_the_middle_does_not_bill_the_past_as_overhead():

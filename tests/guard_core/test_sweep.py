@@ -13,6 +13,7 @@ from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ShareSummaries
 from guard_core.sweep import figures_of, parse_axis, sweep
 from guard_core.usage import usage_for
+from tests.guard_core.test_usage import hidden_growth
 
 AXES = {"buffer": ("auto", 10_000, "30%", 60_000), "cap": (1.0, 2.0, 5.0), "default_factor": (1.0, 2.5)}
 
@@ -104,3 +105,11 @@ def test_the_command_fails_a_build_where_the_best_setting_overflows(tmp_path, ca
     arguments = ["sweep", str(log), "--axis", "buffer=10%,20%", "--summary", "fixed:100", "--fail-on", "overflow"]
     assert main([*arguments, "--window", "200k"]) == 0
     assert "recommended: buffer=10%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("fall", [0, 30_000])
+def test_lanes_price_anchors_and_what_is_not_in_the_file_as_replays_do(fall):
+    log = hidden_growth("claude-code", fall=fall)
+    axes = {"buffer": ("5%", "20%", "40%"), "window": (30_000, 45_000, 60_000)}
+    result = check_equal_to_replays(log, axes, 60_000, FixedSummaries(900))
+    assert any(cell.compactions > 1 for cell in result.cells)
