@@ -41,7 +41,7 @@ from inspector.replaying.messages import Task
 from inspector.replaying.processes import REPLAYS, LongReplay
 from inspector.services.estimating import load_result
 
-KEPT_BYTES = 40_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
+KEPT_BYTES = 20_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 140  # of an analysis beside its traces: the series of the chart, tokens and growth of both sides
 BYTES_A_RECORD = 2_200  # of one replayed compaction with its passes and views, as measured
 SMALLEST = 20_000  # bytes that any analysis takes

@@ -36,7 +36,7 @@ from inspector.models.windows import stated_window
 from inspector.query_words import words_of
 from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
-KEPT_BYTES = 60_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
+KEPT_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 RECOUNTED = 200  # events in memory at once while columns are made again
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows

@@ -16,7 +16,7 @@ from inspector.trouble import trouble_of
 
 WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
 STARTING_SECONDS = 30  # after this process began: its worker may not have come up yet
-WRITER_MILLISECONDS = 1_000  # another writer of SQLite, whose transactions are short, may take so long
+WRITER_MILLISECONDS = 1_500  # for another writer of SQLite, whose transactions are short; health checks wait for 2 s
 _began = time.monotonic()
 
 

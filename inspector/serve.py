@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from inspector import memory
 from inspector.lease import Holder, Lease, Refused, in_use, refuse_served, serving
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ NO_LOGIN = (
 
 def serve(bind: str, port: int) -> int:
     """Run until Ctrl-C or SIGTERM; the exit code. Raises Refused."""
+    memory.keep_little()
     check_bind(bind)
     try:
         listener = listen(bind, port)

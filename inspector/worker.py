@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from inspector import memory
 from inspector.lease import beside
 from inspector.lifeline import end_with_parent
 
@@ -60,6 +61,7 @@ def main(piped: bool = False) -> int:
     import django
     from django.conf import settings
 
+    memory.keep_little()
     django.setup()
     if not piped:  # else the server that started it gave it its own
         beside(Path(settings.DATA_DIR))
@@ -117,6 +119,7 @@ def run_ready_tasks(heart: Heartbeat) -> None:
                 super().run_task(db_task_result)
             finally:  # a job that failed with the database is nobody's: its lease must run out
                 heart.job_id = ""
+                memory.trim_if_grown()
             if _stopping.is_set():  # the task was broken off: django-tasks took the exception for a failure of the task
                 hand_back(job_id)
                 raise Stop
@@ -157,7 +160,7 @@ class Heartbeat:
     def _run(self) -> None:
         from django.db import connection
 
-        from inspector import health, memory
+        from inspector import health
 
         number = quiet = 0
         while not self._over.wait(HEARTBEAT_EVERY):

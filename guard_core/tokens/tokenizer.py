@@ -88,9 +88,11 @@ def load(encoding: str) -> tiktoken.Encoding:
     except ImportError as error:
         raise TokenizerUnavailable("the package tiktoken is not installed, so tokens cannot be counted") from error
     known = _encoding(encoding)
-    return tiktoken.Encoding(
+    made = tiktoken.Encoding(
         encoding, pat_str=known.pattern, mergeable_ranks=_ranks(known), special_tokens=known.special_tokens
     )
+    made._mergeable_ranks = {}  # counting uses the tables of the compiled part; these are as large, and for pickling
+    return made
 
 
 def _encoding(name: str) -> _Encoding:

@@ -1,0 +1,109 @@
+"""Measures a server under fire: other pages beside slow replays, and memory before, while and after a long session.
+
+    python -m tests.benchmarks.measure_load [--steps 40000] [--megabytes 200] [--file PATH]
+
+Starts a server of its own with an empty data folder, uploads one session, looks at it, replays it under settings that
+compact at every step, and waits a minute. Nothing fails here; the figures are for people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from guard_core.simulator.big_files import write_claude_code
+from tests.benchmarks.measure_large import Sampler, at_rest, ended, percentile, proportional, send_file, wait_for
+from tests.services.server import Running, running
+
+SLOW = ("?window=1000", "?profile=tail", "?window=1000&buffer=0")  # nearly every step compacts, or thousands do
+SETTINGS, STEPS_OPENED = 5, 40
+MINUTE = 60.0
+BETWEEN = 0.3  # seconds between two looks at a page that waits
+
+
+def measure_memory(server: Running, path: Path) -> str:
+    """Upload one session, look at it as a person does, leave it alone for a minute; its address."""
+    server.get("/")
+    at_rest(server)
+    before = proportional(server.process.pid)
+    with Sampler(server, []) as seen:
+        job, _, _ = send_file(server, path)
+        session = wait_for(lambda: ended(server, job), 0.2)
+        imported = proportional(server.process.pid)
+        server.get(session)
+        for number in range(1, SETTINGS + 1):
+            server.get(f"{session}?factor=1.{number}")
+        for number in range(1, STEPS_OPENED + 1):
+            server.get(f"{session}steps?at={number * 50}")
+    looked = proportional(server.process.pid)
+    print(f"memory before                      {before:8.0f} MB, all processes, proportional")
+    print(f"memory when imported               {imported - before:+8.0f} MB")
+    print(f"memory at most                     {max(seen.proportional) - before:+8.0f} MB")
+    print(f"memory when looked at              {looked - before:+8.0f} MB")
+    _print_pages(seen, "beside the import and the looks")
+    _after_a_minute(server, before)
+    return session
+
+
+def measure_replays(server: Running, session: str) -> None:
+    """Ask for slow replays at once, and for other pages meanwhile."""
+    before = proportional(server.process.pid)
+    seconds: dict[str, float] = {}
+    threads = [threading.Thread(target=_replay, args=(server, session + query, seconds)) for query in SLOW]
+    with Sampler(server, []) as seen:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for path, taken in seconds.items():
+        print(f"replayed {path.removeprefix(session):<26}{taken:8.1f} s until its page")
+    print(f"memory at most while replaying     {max(seen.proportional) - before:+8.0f} MB")
+    _print_pages(seen, "beside the replays")
+    _after_a_minute(server, before)
+
+
+def _replay(server: Running, path: str, seconds: dict[str, float]) -> None:
+    started = time.monotonic()
+    while 'id="replay"' in server.get(path).text:
+        time.sleep(BETWEEN)
+    seconds[path] = time.monotonic() - started
+
+
+def _print_pages(seen: Sampler, when: str) -> None:
+    for path, delays in seen.delays.items():
+        p50, p95 = percentile(delays, 0.5) * 1000, percentile(delays, 0.95) * 1000
+        print(f"GET {path:<31}{p50:8.0f} ms p50, {p95:.0f} ms p95, {max(delays) * 1000:.0f} ms at most, {when}")
+
+
+def _after_a_minute(server: Running, before: float) -> None:
+    time.sleep(MINUTE)
+    print(f"memory a minute after              {proportional(server.process.pid) - before:+8.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=40_000)
+    parser.add_argument("--megabytes", type=float, default=200.0, help="of 1,000,000 bytes, about")
+    parser.add_argument("--file", type=Path, help="a file of your own instead of a made one")
+    chosen = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="measure-load-"))
+    try:
+        path = chosen.file or folder / "big.jsonl"
+        if chosen.file is None:
+            with path.open("wb") as out:
+                write_claude_code(out, steps=chosen.steps, size=int(chosen.megabytes * 1_000_000))
+        print(f"{path.stat().st_size:,} bytes")
+        with running(folder / "data") as server:
+            measure_replays(server, measure_memory(server, path))
+        print(f"load of the machine                {os.getloadavg()[0]:8.1f} ({os.cpu_count()} cores)")
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
