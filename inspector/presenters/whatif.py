@@ -62,7 +62,8 @@ class Choice:
         changes = [
             f"{field.name} {getattr(self, field.name)}" for field in fields(self)[2:] if getattr(self, field.name)
         ]
-        return ", ".join([f"{self.policy or DEFAULT_POLICY}, profile {self.profile or DEFAULT_PROFILE}", *changes])
+        profile = f"{self.policy or DEFAULT_POLICY}, profile {self.profile or DEFAULT_PROFILE}"
+        return ", ".join(["policy none" if self.policy == "none" else profile, *changes])
 
 
 NAMES = tuple(field.name for field in fields(Choice))

@@ -108,6 +108,11 @@ def test_a_setting_that_is_not_used_is_left_out_without_an_error():
     assert (choice, errors) == (Choice(policy="none"), {})
 
 
+def test_a_policy_without_profiles_is_named_without_one():
+    assert Choice(policy="none", window="64000").words() == "policy none, window 64000"
+    assert Choice(cap="3").words() == "contextguard, profile current, cap 3"
+
+
 def test_the_form_switches_off_what_is_not_used_and_says_why():
     fields = {field["name"]: field for field in form(Choice(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
     assert {name for name in NAMES if fields[name]["ignored"]} == {"factor", "cap", "floor"}
