@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.simulator.big_files import write_claude_code
+from inspector.lifeline import ORPHANED
 from inspector.reading import apart
 from inspector.reading.apart import ReaderFailed, tell_apart
 from inspector.reading.messages import Batch, Begin, Done, End, Message, Progress, Read
@@ -153,14 +153,25 @@ def test_a_mistake_of_ours_is_told_with_its_place_and_not_printed(tmp_path, monk
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_reader_ends_when_nobody_listens_any_more(transcript):
-    """The worker was killed: the pipe is closed, and nothing else tells."""
+def test_a_reader_ends_when_its_output_is_closed(transcript):
+    with started_reader(transcript) as process:
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 1
+
+
+def test_a_reader_ends_with_its_parent(transcript):
+    """Its standard input is a pipe that the parent holds."""
+    with started_reader(transcript) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdin.close()
+        assert process.wait(PATIENCE) == ORPHANED
+
+
+def started_reader(transcript) -> subprocess.Popen[bytes]:
     options = json.dumps({"path": str(transcript), "strict": True, "early": True})
-    process = subprocess.Popen([sys.executable, "-m", "inspector.reading", options], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.read(10)
-    process.stdout.close()
-    end = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
-    assert process.returncode == 1
+    command = [sys.executable, "-m", "inspector.reading", options]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
