@@ -8,7 +8,9 @@ import numpy as np
 
 from guard_core.findings.claims import ERROR, INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Fired
+from guard_core.findings.repetition import MOST_PER_HEURISTIC
 from guard_core.findings.words import at_step, compactions_words, counted, if_window, percent, window_assumptions
+from guard_core.ledger import Ints
 from guard_core.trace import (
     CORRECTION_SOURCES,
     FLOOR_OVER_THRESHOLD,
@@ -109,8 +111,11 @@ def limited_corrections(case: Case) -> list[Finding]:
         return []
     raw, applied = trace.columns["correction_raw"], trace.columns["correction"]
     ratio = trace.columns["correction_source"] == CORRECTION_SOURCES.index("ratio")
-    explained, measured = _without_gap(case, trace), trace.columns["real_loaded"]
-    judged = ratio & (case.facts.not_in_file <= LARGEST_GAP * measured)
+    missing, measured = _not_in_file(case, trace), trace.columns["real_loaded"]
+    explained = (measured - missing) / np.maximum(trace.columns["last_heuristic_loaded"], 1)
+    judged = ratio & (missing <= LARGEST_GAP * measured)
+    if case.facts.ledger.usage_ratio is None:
+        judged &= raw <= MOST_PER_HEURISTIC  # more is not the text's, but of what the file lacks
     findings = []
     for limit, severity, effect, steps in (
         ("cap", WARNING, "too low", np.flatnonzero(judged & (raw > applied) & (explained > applied))),
@@ -127,10 +132,14 @@ def limited_corrections(case: Case) -> list[Finding]:
     return findings
 
 
-def _without_gap(case: Case, trace: Trace) -> Any:
-    """The raw correction without the tokens of what is not in the file: system prompt, tools, an earlier part."""
-    real, heuristic = trace.columns["real_loaded"], trace.columns["last_heuristic_loaded"]
-    return (real - case.facts.not_in_file) / np.maximum(heuristic, 1)
+def _not_in_file(case: Case, trace: Trace) -> Ints:
+    """How much of the count that the policy remembered at every step is of nothing that the file holds: system prompt
+    and tools, what came before the file until a compaction cuts it off, and what no message explains."""
+    facts, as_of = case.facts, trace.columns["real_as_of"]
+    first = case.fired[0].step if case.fired else len(as_of)
+    begun = np.where(as_of < first, facts.attribution.prologue, 0)
+    missing: Ints = facts.fixed_not_in_file + begun + np.maximum(facts.attribution.residual, 0)[as_of]
+    return missing
 
 
 def inline_data(case: Case) -> list[Finding]:

@@ -10,6 +10,7 @@ from guard_core.attribution import attribute
 from guard_core.findings import Facts, recorded_findings, replayed_findings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall, Source
 from guard_core.simulator.samples import SAMPLES, big_session
@@ -19,6 +20,7 @@ from guard_core.views import Span, Synthetic
 from guard_core.window_evidence import judge_session
 from tests.builders import image, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
+from tests.guard_core.recordings.reading import SAMPLES as FILES
 
 
 def test_the_healthy_session_has_no_findings():
@@ -185,6 +187,13 @@ def test_a_gap_of_the_file_is_no_finding_about_the_correction():
     assert "correction_limited" not in of_replay(*replayed(built))
 
 
+@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+@pytest.mark.parametrize("name", ["claude-code/long-2-compactions.jsonl", "openai-responses/raw-responses.json"])
+def test_prompts_that_are_mostly_not_in_the_file_say_nothing_about_the_correction(name):
+    """The first begins in the middle of a conversation, the second holds no inputs at all."""
+    assert "correction_limited" not in of_replay(*replayed(read(FILES / name).sessions[0]))
+
+
 # A policy's own arithmetic.
 
 
@@ -230,15 +239,15 @@ def test_a_clamped_factor_is_said_with_both_values():
     facts = Facts.of(chat(*[100] * 3, overhead=0))
     made = trace(
         facts,
-        correction_raw=[np.nan, 7.5, 0.8],
-        correction=[2.5, 5.0, 1.0],
+        correction_raw=[np.nan, 4.5, 0.8],
+        correction=[2.5, 3.0, 1.0],
         correction_source=[2, 1, 1],
-        real_loaded=[0, 75_000, 800],
+        real_loaded=[0, 45_000, 800],
         last_heuristic_loaded=[0, 10_000, 1_000],
     )
     found = [item for item in replayed_findings(facts, made) if item.kind == "correction_limited"]
     assert [(item.numbers["limit"], item.numbers["raw"], item.step) for item in found] == [
-        ("cap", 7.5, 1),
+        ("cap", 4.5, 1),
         ("floor", 0.8, 2),
     ]
 
