@@ -47,6 +47,7 @@ _ANTHROPIC_USAGE = _words("usage cache_creation iterations output_tokens_details
 _ANTHROPIC_TOOLS = _words("tool_use tool_result tools content content_block server_tool_use")
 _ANTHROPIC_KINDS = _words("tool_use tool_result")
 _ANTHROPIC_ENDINGS = ("_tool_result", "_tool_use", "_tool_result_error")
+_RESPONSES = _words("response response_body responseBody response_obj completion output result message body")
 _CHAT_COUNTS = _words(
     "prompt_tokens completion_tokens total_tokens input_tokens output_tokens cached_tokens reasoning_tokens"
     " cache_creation_tokens cache_creation_input_tokens cache_read_input_tokens audio_tokens image_tokens text_tokens"
@@ -100,6 +101,7 @@ NAMES: dict[str, Names] = {
         usage=_ANTHROPIC_USAGE | _CHAT_USAGE,
         counts=_ANTHROPIC_COUNTS | _CHAT_COUNTS,
         beside=_words("prompt_tokens input_tokens promptTokens cleared_input_tokens cleared_tool_uses"),
+        holders=_RESPONSES,
         tools=_ANTHROPIC_TOOLS | _words("tool_choice"),
         kinds=_ANTHROPIC_KINDS,
         tool_endings=_ANTHROPIC_ENDINGS,
@@ -206,6 +208,7 @@ NAMES: dict[str, Names] = {
             "prompt_tokens completion_tokens total_tokens input_tokens output_tokens promptTokens completionTokens"
             " totalTokens prompt_eval_count eval_count"
         ),
+        holders=_RESPONSES,
         tools=_CHAT_TOOLS,
     ),
     "openai-responses": Names(

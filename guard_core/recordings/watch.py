@@ -206,11 +206,17 @@ class Watch:
         elif key in self._names.beside:
             if not _is_count(value):
                 yield _Bad(item, key, f"{path} is {_shown(value)}, no count of tokens: {ALLOWED}", key, value)
+            elif self._is_astray(parent, key) and _holds_counts(key, value):
+                self._note(_COUNTS, path, line)
         elif _TOKENS.search(key):
             if _holds_counts(key, value):
                 self._note(_COUNTS, path, line)
         elif _holds_objects(value):
             self._note(_PART, key, line)
+
+    def _is_astray(self, parent: str, key: str) -> bool:
+        """Does a count as those of a usage object stand in an object that is not known to hold any?"""
+        return bool(parent) and key in self._names.counts and parent not in self._names.holders
 
     def _of_usage(self, path: str, outer: tuple[JSON, str], usage: JSON, line: int | None) -> Iterator[_Bad]:
         """The counts of one call. One that is none spoils them all (`outer`), unless it counts the answer alone."""
