@@ -8,6 +8,7 @@ compactions usually add.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Unrecorded:
     measured: tuple[tuple[int, int, int], ...]
     usual: int | None
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         """What to add to the first prompt after a compaction of this session: the median of all that is known."""
         known = [tokens for _, tokens, _ in self.measured] + ([] if self.usual is None else [self.usual])

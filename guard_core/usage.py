@@ -174,7 +174,8 @@ class AttributedUsage:
 
     def _segment(self, segment: Segment, epoch: int) -> int:
         if isinstance(segment, Span):
-            return int(self._span(segment.start, np.array([segment.stop]))[0])
+            kept = self.anchors.kept  # as `_span`, for one number: this is asked for at every compaction
+            return max(kept.item(segment.stop) - kept.item(segment.start), 0) if segment.stop > segment.start else 0
         return self.attribution.prices.segment(segment, epoch)
 
     def _span(self, start: int, stop: Ints) -> Ints:
