@@ -126,3 +126,13 @@ def test_counts_go_with_the_texts(coding):
     deleting.purge(Session.objects.get().deleted)
     assert not TextCount.objects.exists()
     assert not Estimate.objects.exists()
+
+
+def test_a_measurement_that_made_way_repeats_no_finished_part(coding):
+    parts, done = estimating.Parts(), []
+    for _ in range(2):
+        parts.of(coding)("forecast", lambda: done.append("forecast"))
+    assert done == ["forecast"]
+    coding.revision += 1
+    parts.of(coding)("forecast", lambda: done.append("again"))
+    assert done == ["forecast", "again"]
