@@ -216,3 +216,17 @@ def test_messages_are_counted_from_1(client, base):
     text = client.get(base + "1/?side=replayed").content.decode()
     assert '<span class="muted">#1</span>' in text
     assert '<span class="muted">#0</span>' not in text
+
+
+def test_the_list_the_tab_the_badge_the_overview_and_the_page_count_the_same_compactions(client, store):
+    value = session(*(event for n in range(5) for event in (user(f"q{n}"), model(f"a{n}"))))
+    kinds = ((2, "edit"), (4, "trim"), (4, "trim"), (10, "summary"))  # an edit, two at once, one at the end
+    made = [RecordedCompaction(at, Evidence.DECLARED, kind, (Span(1, at),)) for at, kind in kinds]
+    row = store(replace(value, compactions=tuple(made)))
+    overview = client.get(row.get_absolute_url()).content.decode()
+    assert 'Compactions <span class="badge">3</span>' in overview
+    assert re.search(r"<dt>compactions</dt>\s*<dd><span class=\"value num\">3</span>", overview)
+    assert re.search(r'<span class="badge badge-compaction[^"]*">3 compactions</span>', overview)
+    assert '<td class="col-compactions num">3</td>' in client.get("/").content.decode()
+    for number in (1, 2, 3):
+        assert f"Compaction {number} of 3" in client.get(f"{row.get_absolute_url()}c/{number}/").content.decode()
