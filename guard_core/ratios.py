@@ -28,8 +28,8 @@ RESULTS = KINDS.index("tool results")
 MESSAGE = KINDS.index("message")
 
 # Where nothing is measured: tokens per lexical token of the text kinds, per picture (Anthropic: width x height / 750,
-# at most about 1,600), per opaque byte, per message. Source: medians of the fitted ratios of 68 public recordings of
-# Claude Code, Codex and pi, rounded; a message there comes with reminders and framing that no file holds.
+# at most about 1,600), per opaque byte, per message. Source: medians of the ratios fitted to 76 recordings, most of
+# them public ones of Claude Code and Codex, rounded; a message there comes with reminders that no file holds.
 START = np.array([1.0, 1.25, 0.7, 1.3, 1.2, 1_200.0, 0.14, 20.0])
 # How much content the starting ratio is worth against what is measured (lexical tokens, pictures, bytes, messages).
 BELIEF = np.array([800.0, 800.0, 800.0, 800.0, 800.0, 3.0, 3_000.0, 24.0])

@@ -14,8 +14,8 @@ import numpy as np
 
 from guard_core.ledger import Ints, Ledger
 
-# Tokens by agent (format of the recording). Source: the constants with the smallest mean relative error over the first
-# prompts after 35 compactions of 31 public recordings of Claude Code and 15 of 8 of Codex (whose sealed summaries are
+# Tokens by agent (format of the recording). Source: the constants with the smallest mean relative error, rounded, over
+# the first prompts after 35 compactions of 31 recordings of Claude Code and 15 of 8 of Codex (sealed summaries are
 # among them). The files of other agents explain their prompts.
 USUAL = {"claude-code": 7_000, "codex": 2_000}
 
