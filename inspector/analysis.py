@@ -148,10 +148,13 @@ def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
 
 
 def _budget() -> Callable[[int], None]:
-    """Raises _TooLong once this thread has computed for PAGE_SECONDS; waiting for others does not count."""
-    end = time.thread_time() + PAGE_SECONDS
+    """Raises _TooLong PAGE_SECONDS of this thread's computing after its first call: neither loading the columns nor
+    waiting for other threads counts."""
+    end = 0.0
 
     def check(done: int) -> None:
+        nonlocal end
+        end = end or time.thread_time() + PAGE_SECONDS
         if time.thread_time() > end:
             raise _TooLong
 
