@@ -171,7 +171,7 @@ def _grown(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
         f"{_head(case)}number {numbers['compaction'] + 1:,} made the request larger: {numbers['before']:,} to "
-        f"{numbers['after']:,} tokens at {at_step(finding.step)}."
+        f"{numbers['after']:,} tokens at {at_step(finding.step)}{' (modelled)' if case.modelled[finding.step] else ''}."
     )
 
 
