@@ -131,16 +131,19 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
 
 
 def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) -> dict[str, Any]:
-    """Recorded and replayed side by side, and how far the modelled part can be trusted."""
-    told, sent = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
+    """Recorded and replayed side by side, each against its own window, and how far the modelled part can be trusted."""
+    before, after = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
+    windows = recorded.window.value, data.window
+    near = _near(before, windows[0]), _near(after, windows[1])
     return {
         "rows": [
+            *([_compare("context window, tokens", *windows)] if windows[0] != windows[1] else []),
             _compare("compactions", recorded.facts.counts.total, len(replayed.fired)),
-            _compare("overflows", _over(told, data), _over(sent, data), worse_if_more=True),
-            _compare("near misses", _near(told, data), _near(sent, data), worse_if_more=True),
-            _compare("total prompt tokens", _sum(told), _sum(sent)),
-            _compare("largest request, tokens", _largest(told), _largest(sent)),
-            _share("peak fill", _largest(told), _largest(sent), data.window),
+            _compare("overflows", len(recorded.over), len(replayed.over), worse_if_more=True),
+            _compare("near misses", *near, worse_if_more=True),
+            _compare("total prompt tokens", _sum(before), _sum(after)),
+            _compare("largest request, tokens", _largest(before), _largest(after)),
+            _share("peak fill", _largest(before), _largest(after), windows),
         ],
         "honesty": honesty(data, ahead),
     }
@@ -168,12 +171,8 @@ def _off(found: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
     return f"{100 * found.mape:.1f} %{few}"
 
 
-def _over(values: Floats, data: Timeline) -> int:
-    return int(np.count_nonzero(np.nan_to_num(values) > data.window))
-
-
-def _near(values: Floats, data: Timeline) -> int:
-    return len(peaks(values.astype(np.float64), NEAR_MISS_SHARE * data.window, data.window))
+def _near(values: Floats, window: int) -> int:
+    return len(peaks(values, NEAR_MISS_SHARE * window, window))
 
 
 def _sum(values: Floats) -> int:
@@ -196,12 +195,12 @@ def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = F
     }
 
 
-def _share(name: str, recorded: int, replayed: int, window: int) -> dict[str, Any]:
-    points = 100 * (replayed - recorded) / window if window else 0.0
+def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) -> dict[str, Any]:
+    points = 100 * (replayed / windows[1] - recorded / windows[0]) if all(windows) else 0.0
     return {
         "name": name,
-        "recorded": percent(recorded, window, 1),
-        "replayed": percent(replayed, window, 1),
+        "recorded": percent(recorded, windows[0], 1),
+        "replayed": percent(replayed, windows[1], 1),
         "difference": "±0" if abs(points) < 0.05 else f"{'+' if points > 0 else '−'}{abs(points):.1f} points",
         "worse": False,
     }

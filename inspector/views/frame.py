@@ -100,13 +100,12 @@ class Frame:
 
     def session(self) -> dict[str, Any]:
         """Name and badges."""
-        data = self.analysis.data
         badges = [{"text": self.format_label, "class": "badge-outline"}]
         if self.compactions.total:
             text = counted(self.compactions.total, "compaction")
             badges.append({"text": text, "class": "badge-compaction"})
-        if len(data.overflows):
-            badges.append({"text": counted(len(data.overflows), "overflow"), "class": "badge-overflow"})
+        if overflows := len(self.analysis.facts.recording.over):
+            badges.append({"text": counted(overflows, "overflow"), "class": "badge-overflow"})
         return {"title": self.row.title, "steps": f"{self.count:,}", "badges": badges, "id": self.row.pk}
 
     @property

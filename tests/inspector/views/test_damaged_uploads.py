@@ -65,7 +65,7 @@ def pages(session):
     if session.calls:
         yield path + "messages"
     if session.compactions:
-        yield path + "c/r0/"
+        yield path + "c/1/"
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])

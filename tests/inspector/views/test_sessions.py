@@ -146,3 +146,12 @@ def test_a_compaction_that_no_call_came_after_is_counted_everywhere(client, brin
     assert row.compactions == len(ats)
     assert f'<span class="badge badge-compaction">{len(ats)} compaction{"s" * (len(ats) > 1)}</span>' in text
     assert words in text
+
+
+def test_another_window_judges_the_replay_and_not_the_recording(client, gap):
+    shown = client.get(gap.get_absolute_url() + "?window=100000").content.decode()
+    cells = re.findall(r'row">([^<]+)</th><td class="num">([^<]+)</td><td class="num">([^<]+)', shown)
+    rows = {name: (recorded, replayed) for name, recorded, replayed in cells}
+    assert rows["context window, tokens"] == ("200,000", "100,000")
+    assert rows["overflows"][0] == "0"
+    assert 'badge-overflow">' not in shown.partition('id="overview"')[0]
