@@ -85,6 +85,8 @@ class Kept(Generic[V]):
             self._entries[key] = entry
             while self.bytes > self.budget and len(self._entries) > 1:
                 self.bytes -= self._entries.popitem(last=False)[1].bytes
+        del old
+        memory.trim_if_grown()  # values may hold cycles, which the collector would leave for minutes
         _KEEPER.look_after(self)
 
 

@@ -115,3 +115,19 @@ def test_freed_memory_goes_back_to_the_system():
         "assert resident() - before < 20_000_000\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_value_that_made_room_leaves_memory_although_it_refers_to_itself():
+    code = (
+        "import gc\n"
+        "from inspector import kept, memory\n"
+        "gc.disable()\n"  # as good as a process that makes few objects
+        "memory.keep_little()\n"
+        "class Value:\n"
+        "    def __init__(self): self.data, self.me = bytearray(b'x' * 30_000_000), self\n"
+        "cache = kept.Kept(1, lambda value: 1)\n"
+        "before = memory._resident()\n"
+        "for number in range(10): cache.get(number, Value)\n"
+        "assert memory._resident() - before < 120_000_000\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
