@@ -12,12 +12,15 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.utils import Error
 
-from inspector.trouble import trouble_of
+from inspector.trouble import LOCKED, trouble_of
 
 WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
 STARTING_SECONDS = 30  # after this process began: its worker may not have come up yet
 WRITER_MILLISECONDS = 1_500  # for another writer of SQLite, whose transactions are short; health checks wait for 2 s
+LOCKED_SECONDS = 5.0  # from the first check to the last that all found a lock; an import may hold it for a moment
+_LOCKED = f"{LOCKED.title}."
 _began = time.monotonic()
+_locked: list[float] = []  # moments of checks in a row that found the database locked
 
 
 def beat() -> None:
@@ -45,6 +48,15 @@ def _disk() -> str:
 
 
 def _database() -> str:
+    trouble = _database_now()
+    if trouble != _LOCKED:
+        _locked.clear()
+        return trouble
+    _locked.append(time.monotonic())
+    return trouble if _locked[-1] - _locked[0] >= LOCKED_SECONDS else ""
+
+
+def _database_now() -> str:
     try:
         if connection.vendor == "sqlite":
             _take_the_lock()

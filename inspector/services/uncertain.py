@@ -37,15 +37,17 @@ def uncertain(*names: str) -> Iterator[None]:
 
 
 def settle(note: Path) -> None:
-    """Remove the bytes that a note is about where no row names them, and the note."""
+    """Remove the bytes that a note is about where no row names them, and the note. The database,
+    which may be locked, is asked only where bytes were moved."""
     name = note.name.removeprefix(NOTE).rpartition("-")[0]
-    if not _is_named(name):
+    path = Path(settings.RECORDINGS_DIR) / name[:2] / name
+    log = path.with_name(name + WAL)
+    if (path.exists() or log.exists()) and not _is_named(name):
         with transaction.atomic():
             _wait_for_uploads()
             if not _is_named(name):
-                path = Path(settings.RECORDINGS_DIR) / name[:2] / name
                 path.unlink(missing_ok=True)
-                path.with_name(name + WAL).unlink(missing_ok=True)
+                log.unlink(missing_ok=True)
     note.unlink(missing_ok=True)
 
 
