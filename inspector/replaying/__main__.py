@@ -53,17 +53,19 @@ def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
     import django
 
     django.setup()
-    from inspector import analysis
+    from inspector import analysis, memory
     from inspector.kept import keep_for_good
     from inspector.models import Session
 
     keep_for_good()
+    memory.keep_little()
     try:
         row = Session.objects.select_related("recording").get(pk=task.session, deleted=None)
         found = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
         for name, value in vars(type(found)).items():
             if isinstance(value, cached_property):
                 getattr(found, name)
+        memory.trim()
     except (GuardError, Session.DoesNotExist) as error:
         return Failed(str(error))
     except MemoryError:

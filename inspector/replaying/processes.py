@@ -25,7 +25,7 @@ from inspector.replaying.messages import Ask, Failed, Page, Progress, Ready, Tas
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # replays computed at a time; one for each core of a small machine
-HELD = 3  # processes alive at a time; the one that nobody has asked for longest makes room
+HELD = 2  # processes alive at a time, of 100 to 250 MB; the one that was not asked for longest makes room
 IDLE_SECONDS = 40.0  # without a request for a page; then a process ends
 ABANDONED_SECONDS = 20.0  # without a look; then a replay that waits or ended is forgotten
 LOOK_EVERY = 1.0  # seconds between two looks for what to end
