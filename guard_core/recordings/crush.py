@@ -73,11 +73,12 @@ class CrushFormat:
 FORMAT = CrushFormat()
 
 
-class _Usage(NamedTuple):
-    """What a version wrote of a call beside the end of its answer."""
+class _Finish(NamedTuple):
+    """How an answer ended: the tokens that a version wrote beside it, and whether the call failed."""
 
     prompt: int | None
     completion: int | None
+    failed: bool
 
 
 def _from_database(source: Source, facts: FactCounter) -> list[Session]:
@@ -152,13 +153,13 @@ class _Reader:
                 event = self._event(row, items)
                 if event is None:
                     continue
-                usage = _usage(items)
-                if usage.prompt:
-                    self._facts.call(usage.prompt)
+                finish = _finish(items)
+                if finish.prompt:
+                    self._facts.call(finish.prompt)
                 if named or row.get("is_summary_message"):
-                    self._summarised(builder, row, event, usage)
+                    self._summarised(builder, row, event, finish)
                 else:
-                    _append(builder, row, event, usage)
+                    _append(builder, row, event, finish)
         if summary and not any(row.get("id") == summary for row in rows):
             self._facts.compaction()
             builder.notes.append("The session was summarised; the summary message is no longer in the database.")
@@ -245,7 +246,7 @@ class _Reader:
         picture = fields.text(data, "data")
         return (result, fields.media(_mime(data), picture)) if picture else (result,)
 
-    def _summarised(self, builder: SessionBuilder, row: JSON, event: Event, usage: _Usage) -> None:
+    def _summarised(self, builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -> None:
         self._facts.compaction()
         kept = tuple(part for part in event.parts if not isinstance(part, ReasoningPart))
         message = Event(Role.USER, kept, source_id=event.source_id, timestamp=event.timestamp, meta=True)
@@ -256,30 +257,33 @@ class _Reader:
                 kind="summary",
                 base=(Inserted(0),),
                 messages=(message,),
-                summariser=ModelCall(at=len(builder.events), **_call(row, event, usage)) if usage.prompt else None,
+                summariser=ModelCall(at=len(builder.events), **_call(row, event, finish)) if finish.prompt else None,
                 timestamp=event.timestamp,
             )
         )
 
 
-def _usage(items: list[JSON]) -> _Usage:
+def _finish(items: list[JSON]) -> _Finish:
     ends = [fields.mapping(item, "data") for item in items if item.get("type") == "finish"]
     end = ends[-1] if ends else {}
-    return _Usage(fields.tokens(end, "prompt_tokens") or None, fields.tokens(end, "completion_tokens") or None)
+    prompt, completion = (fields.tokens(end, name) or None for name in ("prompt_tokens", "completion_tokens"))
+    return _Finish(prompt, completion, failed=fields.text(end, "reason") == "error")
 
 
-def _call(row: JSON, event: Event, usage: _Usage) -> dict[str, Any]:
+def _call(row: JSON, event: Event, finish: _Finish) -> dict[str, Any]:
     """Fields of ModelCall."""
     found = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
-    return {**found, "prompt_tokens": usage.prompt, "output_tokens": usage.completion}
+    return {**found, "prompt_tokens": finish.prompt, "output_tokens": finish.completion}
 
 
-def _append(builder: SessionBuilder, row: JSON, event: Event, usage: _Usage) -> None:
+def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -> None:
     place: dict[str, Any] = {"source_id": event.source_id, "timestamp": event.timestamp}
+    if event.role is Role.MODEL and not finish.failed:
+        builder.answer(event.parts, call=_call(row, event, finish), **place)
+        return
     if event.role is Role.MODEL:
-        builder.answer(event.parts, call=_call(row, event, usage), **place)
-    else:
-        builder.event(event.role, event.parts, **place)
+        builder.calls.append(ModelCall(at=len(builder.events), **_call(row, event, finish)))
+    builder.event(event.role, event.parts, **place)
 
 
 def _attached(data: JSON) -> Part:

@@ -87,6 +87,13 @@ def test_parts_are_read_and_calls_have_no_tokens(database):
     assert (facts.messages, facts.tool_calls, facts.largest_tool_result_chars, facts.model_calls) == (4, 1, 5, 0)
 
 
+def test_a_call_that_ended_in_an_error_was_not_answered(database):
+    refused = ("assistant", [part("finish", reason="error", message="API Error", details="413 Prompt is too long")])
+    session = read_as(FORMAT, database(USER, LOOK, FOUND, refused, USER, DONE)).sessions[0]
+    check_session(session)
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, None), (5, 5)]
+
+
 def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
     notes = read_as(FORMAT, database(USER, LOOK)).sessions[0].notes
     assert "900 prompt and 20 completion tokens" in notes[0]
