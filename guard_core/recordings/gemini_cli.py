@@ -126,6 +126,7 @@ class _Reader:
         self.header: JSON = {}
         self.title = ""
         self.places: dict[str, int | None] = {}  # every id ever written; its event in the log, None: not there
+        self.empty: set[str] = set()  # of these, the ids of messages that said nothing when they were written first
         self.placed: list[str] = []  # the ids that are in the log, in its order
         self.used: set[str] = set()  # ids whose tokens are counted
         self.answered: set[str] = set()  # calls whose results are in the log
@@ -166,19 +167,29 @@ class _Reader:
         if not self._is_new(message_id):
             self._again(message_id, message, record, line)
             return
+        at = self._place(message_id, message)
+        if message.event.role is Role.MODEL:
+            self._called(record, at, at if message.event.parts else None, line)
+
+    def _place(self, message_id: str, message: Message) -> int:
+        """Put a message behind those so far, if it says anything; its place in the log."""
         self._flush(message.event)
         at = len(self.log.events)
         if message.event.parts:
             self._append(message.event)
             self.places[message_id] = at
             self.placed.append(message_id)
+        elif message_id:
+            self.empty.add(message_id)
         self.waiting = message.results
-        if message.event.role is Role.MODEL:
-            self._called(record, at, at if message.event.parts else None, line)
+        return at
 
     def _again(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
         """A message written once more: the last one counts."""
         self.notes.folded += 1
+        if message_id in self.empty and message.event.parts:
+            self._completed(message_id, message, record, line)
+            return
         place = self.places[message_id]
         if place is None:
             if (
@@ -197,6 +208,21 @@ class _Reader:
             self._called(record, place, place, line)
             self.log.calls += (call for call in behind if call.response != place)
 
+    def _completed(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
+        """A message that said nothing at first, as an answer does before its tool calls, has its content now."""
+        self.empty.discard(message_id)
+        at = self._place(message_id, message)
+        if message.event.role is not Role.MODEL:
+            return
+        calls = self.log.calls
+        own = next((index for index in reversed(range(len(calls))) if calls[index].source_id == message_id), None)
+        if own is not None and message_id in self.used:
+            calls[own] = replace(calls[own], response=at)
+            return
+        if own is not None:
+            del calls[own]
+        self._called(record, at, at, line)
+
     def _append(self, event: Event) -> None:
         self.log.event(**{name: getattr(event, name) for name in event.__struct_fields__})
         self.answered.update(part.call_id for part in event.parts if isinstance(part, ToolResultPart))
@@ -209,6 +235,14 @@ class _Reader:
         if missing:
             self._append(Event(Role.USER, tuple(missing), line=upcoming.line if upcoming else None))
         self.waiting = ()
+
+    def _flush_held(self, history: list[Event]) -> None:
+        """Of the results that wait, those that a replacing history holds: the next message may bring the others."""
+        held = {part.call_id for event in history for part in event.parts if isinstance(part, ToolResultPart)}
+        later = tuple(part for part in self.waiting if part.call_id not in held)
+        self.waiting = tuple(part for part in self.waiting if part.call_id in held)
+        self._flush(None)
+        self.waiting = later
 
     def _called(self, record: JSON, at: int, response: int | None, line: int | None) -> None:
         call = model_call(record, line)
@@ -235,7 +269,6 @@ class _Reader:
             for record in records:
                 self._message(record, line)
             return
-        self._flush(None)
         history: list[Event] = []
         for record in records:
             message = read_message(record, line)
@@ -243,6 +276,7 @@ class _Reader:
             self._is_new(name_of(record))
             if message.event.parts:
                 history.append(message.event)
+        self._flush_held(history)
         self._replaced(tuple(history), line)
 
     def _replaced(self, history: tuple[Event, ...], line: int | None) -> None:
@@ -288,6 +322,7 @@ class _Reader:
             self.notes.skip("$rewindTo a message that is not there")
             return
         self.waiting = ()
+        self.empty.clear()
         first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
         gone = self.log.calls[first:]
         del self.log.calls[first:]

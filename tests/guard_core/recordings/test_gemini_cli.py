@@ -60,6 +60,7 @@ TALK = (
     gemini("g2", "Done", 140),
 )
 SNAPSHOT = user("u9", "<state_snapshot>one file</state_snapshot>")
+ASKED = {"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}
 REPLY = {"id": "g9", "type": "gemini", "content": [{"text": "Got it."}]}
 
 
@@ -99,6 +100,28 @@ def test_a_new_state_snapshot_is_an_inferred_compaction():
     assert not any("state_snapshot" in text for text in texts(session))
     assert recording.facts.compactions == 1
     assert recording.facts.messages == 9
+
+
+def test_a_compaction_comes_after_the_call_whose_answer_was_written_before_it():
+    """An answer is written without words first and with its tool call then; the result is sent after the compaction."""
+    history = [SNAPSHOT, REPLY, user("x1", "List files"), {**gemini("x2", ""), "content": [ASKED]}]
+    session = session_of(
+        user("u1", "List files"),
+        gemini("g1", "", 900),
+        gemini("g1", "", 900, "c1"),
+        {"$set": {"messages": history}},
+        result("u2", "c1"),
+        gemini("g2", "Done", 60),
+    )
+    (compaction,) = session.compactions
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 900), (3, 3, 60)]
+    assert (compaction.at, kept(compaction.base)) == (2, [0, 1])
+    assert [event.source_id for event in session.events] == ["u1", "g1", "u2", "g2"]
+
+
+def test_tokens_that_come_with_the_tool_call_are_those_of_one_call():
+    session = session_of(user("u1", "List files"), gemini("g1", ""), gemini("g1", "", 900, "c1"), result("u2", "c1"))
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 900)]
 
 
 def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction():
