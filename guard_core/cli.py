@@ -14,13 +14,14 @@ from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.settings import PROFILES
-from guard_core.recordings import read
+from guard_core.recordings import Recording, read
 from guard_core.sessions import Session, Source, Sourced
 from guard_core.usage import Usage, usage_for
 from guard_core.window import parse_window
 from guard_core.window_evidence import WindowJudgement, judge_session
 
 # What every command says of its numbers: fields are indices, as in the engine; sentences are for people.
+SHOWN_PROBLEMS = 3  # of a damaged recording, on standard error
 NUMBERING = "steps, messages and compactions count from 0 in fields, from 1 in sentences"
 
 
@@ -74,10 +75,26 @@ def choose(sessions: Sequence[Session], wanted: str | None) -> Session:
     raise GuardError(f"the file has {len(sessions)} sessions and none is called {wanted[:40]!r}")
 
 
+def read_noting(path: str) -> Recording:
+    """Read a recording; what could not be read of it is said on standard error. Raises GuardError and OSError."""
+    recording = read(path)
+    for problem in recording.notes.problems[:SHOWN_PROBLEMS]:
+        line = "" if problem.line is None else f"line {problem.line}: "
+        print(f"{path}: {line}{plain(problem.message)} (left out)", file=sys.stderr)
+    if (more := recording.notes.problem_count - SHOWN_PROBLEMS) > 0:
+        print(f"{path}: {more:,} more problems; `inspect` lists them", file=sys.stderr)
+    return recording
+
+
+def plain(text: str) -> str:
+    """Text of a session for a terminal: control and direction characters are shown as escapes."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def load(path: str, wanted: str | None = None) -> Session:
     """One session of a file. Raises GuardError, also for a file that cannot be opened."""
     try:
-        return choose(read(path).sessions, wanted)
+        return choose(read_noting(path).sessions, wanted)
     except OSError as error:
         raise GuardError(error.strerror or "cannot be read") from error
 

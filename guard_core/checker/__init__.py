@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from guard_core.checker.recorded import RECORDED
-from guard_core.checker.replayed import REPLAYED
+from guard_core.checker.replayed import OF_A_RULE, REPLAYED
 from guard_core.checker.sentences import check_sentence, check_window_words
 from guard_core.checker.story import Replay, Story, Wrong
 from guard_core.checker.verdicts import check_verdict
@@ -47,7 +47,7 @@ def check(
     `window` is the one the claims were made with; what a session proves about it is among the claims that are checked.
     """
     story = Story(session, window) if trace is None else Replay(session, window, trace)
-    checks = RECORDED if trace is None else REPLAYED
+    checks = {**RECORDED, **OF_A_RULE} if trace is None else REPLAYED
     contradictions = []
     claims = list(findings)
     for finding in claims:

@@ -70,6 +70,18 @@ def late(story: Story, finding: Finding) -> None:
     came_too_late(story, finding, [step for step in unanswered if story.counts[step] is None])
 
 
+def counted_over(story: Story, finding: Finding) -> None:
+    counts = {
+        index: story.recorded(index).tokens_before or 0
+        for index, item in enumerate(story.compactions)
+        if item.step >= 0
+    }
+    over = [index for index, tokens in counts.items() if tokens > story.window]
+    if not over:
+        raise Wrong("the agent never counted more than the window")
+    agree(finding, compaction=over[0], tokens=counts[over[0]], window=story.window, compactions=over)
+
+
 def without_automatic(story: Story) -> list[int]:
     """Prompt tokens at every step had no automatic compaction been made: manual ones stay, and so do edits of a
     history that nothing automatic had compacted."""
@@ -120,10 +132,15 @@ def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) ->
     """How much later the first compaction could have come: up to the first request over the window."""
     agree(finding, first=first)
     later = [step for step in range(first, len(tokens)) if tokens[step] > story.window]
-    if later:
+    refused = story.trace is None and story.before(_index_of(story, first)) > story.window
+    if later and not refused:
         agree(finding, first_over=later[0], could_wait=later[0] - first)
     elif "could_wait" in finding.numbers:
-        raise Wrong("no request after the first compaction would have been over the window")
+        raise Wrong("it could not have come later, or no request after it would have been over the window")
+
+
+def _index_of(story: Story, step: int) -> int:
+    return next(index for index, item in enumerate(story.compactions) if item.step == step)
 
 
 def request_lost(story: Story, finding: Finding) -> None:
@@ -262,6 +279,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         overflow,
         near_miss,
         late,
+        counted_over,
         needless,
         needed,
         request_lost,

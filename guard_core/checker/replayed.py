@@ -13,7 +13,7 @@ from guard_core.checker.shared import (
     in_quick_succession,
     near_the_window,
 )
-from guard_core.checker.story import Replay, Wrong, agree, holds, number, same, step_of
+from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
 from guard_core.findings.claims import Finding
 from guard_core.tokens.heuristic import event_costs
 from guard_core.trace import FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW, STILL_OVER
@@ -146,24 +146,24 @@ def _messages(view: View) -> set[int]:
     return {event for part in view if isinstance(part, Span) for event in range(part.start, part.stop)}
 
 
-def timing_gap(story: Replay, finding: Finding) -> None:
+def timing_gap(story: Story, finding: Finding) -> None:
     caught = [index for index, item in enumerate(story.compactions) if _is_gap(story, item.step)]
     agree(finding, compactions=caught)
     step = step_of(story, finding)
     seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
     agree(finding, seen=seen, now=now, threshold=line)
     last, heuristic = story.column("last_heuristic_loaded", step), story.column("heuristic_decided", step)
-    factor = float(story.trace.columns["correction"][step])
+    factor = float(story.rule.columns["correction"][step])
     if last > 0 and not math.isnan(factor):
         same("the estimate", now, max(seen, int(heuristic * factor)))
 
 
-def _is_gap(story: Replay, step: int) -> bool:
+def _is_gap(story: Story, step: int) -> bool:
     seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
     return 0 < seen < line <= now and now - seen >= GAP * line
 
 
-def still_over(story: Replay, finding: Finding) -> None:
+def still_over(story: Story, finding: Finding) -> None:
     step = step_of(story, finding)
     if story.column("held", step) != STILL_OVER:
         raise Wrong(f"the policy was content at step {step}")
@@ -172,7 +172,7 @@ def still_over(story: Replay, finding: Finding) -> None:
         raise Wrong("the request is below the threshold")
 
 
-def no_fit(story: Replay, finding: Finding) -> None:
+def no_fit(story: Story, finding: Finding) -> None:
     step, floor = step_of(story, finding), story.attribution.overhead
     limit = max(story.column("threshold", step) for step in range(len(story.sent)))
     agree(finding, floor=floor, threshold=limit, window=story.window)
@@ -181,10 +181,10 @@ def no_fit(story: Replay, finding: Finding) -> None:
         raise Wrong("what cannot be shrunk is below the threshold")
 
 
-def correction_limited(story: Replay, finding: Finding) -> None:
+def correction_limited(story: Story, finding: Finding) -> None:
     step = step_of(story, finding)
     real, last = (story.column(name, step) for name in ("real_loaded", "last_heuristic_loaded"))
-    applied = float(story.trace.columns["correction"][step])
+    applied = float(story.rule.columns["correction"][step])
     if real <= 0 or last <= 0:
         raise Wrong("nothing was measured there")
     agree(finding, raw=real / last, applied=applied)
@@ -224,6 +224,10 @@ _CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (
     correction_limited,
     inline_data,
 )
+# Claims from a policy's arithmetic are also made of recordings whose own rule it is.
+OF_A_RULE: dict[str, Callable[..., None]] = {
+    check.__name__: check for check in (timing_gap, still_over, no_fit, correction_limited)
+}
 REPLAYED: dict[str, Callable[..., None]] = {
     **{check.__name__: check for check in _CHECKS},
     "near_miss": near_the_window,

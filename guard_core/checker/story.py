@@ -9,6 +9,8 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.events import Event, ToolResultPart, part_text
 from guard_core.findings.claims import Finding
 from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
@@ -162,6 +164,17 @@ class Story:
             return self.attribution.overhead + int(sum(map(self.cost, self.session.events[:at])) * ratio)
         return self.attribution.overhead + int(self.attribution.tokens[:at].sum())
 
+    @cached_property
+    def rule(self) -> Trace:
+        """The arithmetic of the rule that a claim speaks of: ContextGuard's, where it is the recording's own."""
+        if self.session.usage_ratio is None and not self.session.guard_states:
+            raise Wrong("no policy's rule is the recording's own")
+        return observe_recorded(self.ledger, get_policy("contextguard"), window=self.window, usage=self.usage)
+
+    def column(self, name: str, step: int) -> int:
+        """A whole number of that arithmetic at a step."""
+        return int(self.rule.columns[name][step])
+
     def removes_nothing(self, index: int) -> bool:
         """Does the view after a compaction still hold every message before it."""
         item = self.recorded(index)
@@ -200,8 +213,9 @@ class Replay(Story):
             raise Wrong(f"there is no compaction {index}, but {len(self.trace.compactions)}")
         return self.trace.compactions[index]
 
-    def column(self, name: str, step: int) -> int:
-        return int(self.trace.columns[name][step])
+    @property
+    def rule(self) -> Trace:
+        return self.trace
 
     @cached_property
     def whole(self) -> list[int]:

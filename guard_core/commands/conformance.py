@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from guard_core.cli import cell_text
-from guard_core.commands.inspect import plain
+from guard_core.cli import cell_text, plain
 from guard_core.conformance import LISTED, Outcome, Verdict, check_paths
 
 HELP = "compare this engine with recorded vectors, figure by figure"

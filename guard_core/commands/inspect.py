@@ -8,9 +8,12 @@ from typing import Any
 
 import msgspec
 
+from guard_core.cli import plain
 from guard_core.errors import DamagedRecording, GuardError
+from guard_core.findings.counts import counted_compactions
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
+from guard_core.triggers import is_counted
 from guard_core.window_evidence import judge_session
 
 HELP = "count calls, messages, tokens and compactions of a recording"
@@ -57,11 +60,6 @@ def report(recording: Recording) -> dict[str, Any]:
     }
 
 
-def plain(text: str) -> str:
-    """Text of a session for a terminal: control and direction characters are shown as escapes."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-
-
 def _session(session: Session) -> dict[str, Any]:
     return {
         "id": session.source_id,
@@ -74,7 +72,9 @@ def _session(session: Session) -> dict[str, Any]:
         "compactions": [
             {"at": item.at, "kind": item.kind, "evidence": item.evidence, "tokens_before": item.tokens_before}
             for item in session.compactions
+            if is_counted(item)
         ],
+        "rewrites": sum(not is_counted(item) for item in session.compactions),
         "window": msgspec.structs.asdict(judge_session(session)),
         "system_recorded": session.system is not None,
         "tools_recorded": session.tools is not None,
@@ -86,7 +86,8 @@ def _text(recording: Recording) -> str:
     lines = [f"{name}: {value}" for name, value in msgspec.structs.asdict(recording.facts).items()]
     for session in recording.sessions[:_SHOWN]:
         name = session.title or session.source_id or "session"
-        calls = f"{len(session.events)} events, {len(session.calls)} calls, {len(session.compactions)} compactions"
+        compactions = counted_compactions(session).total
+        calls = f"{len(session.events)} events, {len(session.calls)} calls, {compactions} compactions"
         lines.append(f"session {plain(name)[:60]} ({plain(session.agent)[:40]}): {calls}")
         window = judge_session(session)
         lines.append(f"  window {window.value:,} tokens ({plain(window.words)})")

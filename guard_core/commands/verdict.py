@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from guard_core import cli
-from guard_core.commands.inspect import plain
+from guard_core.cli import plain
 from guard_core.errors import GuardError
 from guard_core.findings import Facts, Finding, Verdict, conclusions
-from guard_core.recordings import read
+from guard_core.recordings import Recording
 from guard_core.sessions import Session
 
 HELP = "say what matters most in each session of a recording, with every finding and its numbers"
@@ -30,20 +30,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    reports = [_report(session, args.window) for session in _sessions(args.file, args.session)]
+    recording = _read(args.file)
+    sessions: Sequence[Session] = recording.sessions
+    if args.session is not None or not sessions:
+        sessions = [cli.choose(sessions, args.session)]
+    reports = [_report(session, args.window) for session in sessions]
     if args.json:
-        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "sessions": reports})
+        problems = recording.notes.problem_count
+        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "problem_count": problems, "sessions": reports})
     else:
         print("\n\n".join(_text(report) for report in reports))
     return 0
 
 
-def _sessions(path: str, wanted: str | None) -> Sequence[Session]:
+def _read(path: str) -> Recording:
     try:
-        sessions = read(path).sessions
+        return cli.read_noting(path)
     except OSError as error:
         raise GuardError(error.strerror or "cannot be read") from error
-    return [cli.choose(sessions, wanted)] if wanted is not None or not sessions else sessions
 
 
 def _report(session: Session, window: int | None) -> dict[str, Any]:

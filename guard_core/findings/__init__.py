@@ -65,6 +65,7 @@ _OF_BOTH: tuple[Check, ...] = (
 _OF_RECORDINGS: tuple[Check, ...] = (
     sizes.contradicted_window,
     sizes.doubted_window,
+    sizes.counted_over,
     repetition.grown,
     gaps.silent_truncation,
     gaps.unreported,

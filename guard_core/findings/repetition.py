@@ -17,6 +17,7 @@ THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer t
 # (estimates of that may be a third too low) and half of what the compaction removed.
 RETURN_GROWTH, RETURN_SHARE = 1.5, 0.5
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token (four bytes); no text has more
+MOST_UNSEEN = 20_000  # tokens that one call may grow by beside the text in the file: attached files, reminders
 
 
 def loops(case: Case) -> list[Finding]:
@@ -27,7 +28,8 @@ def loops(case: Case) -> list[Finding]:
             first, last = group[0], group[-1]
             sentence = (
                 f"A loop: {len(group):,} compactions at consecutive {steps_words(first.step, last.step)}; the first "
-                f"took {first.before:,} tokens to {first.after:,}, the next began at {group[1].before:,}."
+                f"took {first.before:,} tokens to {first.after:,}, the next began at "
+                f"{group[1].before:,}{' (modelled)' if case.modelled[first.step] else ''}."
             )
             numbers = {
                 "length": len(group),
@@ -38,7 +40,8 @@ def loops(case: Case) -> list[Finding]:
                 "again": group[1].before,
             }
             steps = tuple(item.step for item in group[:LISTED])
-            findings.append(Finding("loop", ERROR, first.step, sentence, numbers, (), steps, len(group)))
+            modelled = (MODELLED_TOKENS,) if case.modelled[first.step] else ()
+            findings.append(Finding("loop", ERROR, first.step, sentence, numbers, modelled, steps, len(group)))
     return findings
 
 
@@ -84,11 +87,10 @@ def _follows_text(case: Case) -> bool:
     if not case.is_recorded or not case.fired:
         return True
     seen = np.flatnonzero(case.facts.requests.reported[: case.fired[0].step])
-    if len(seen) < 2:
-        return True
-    first, last = seen[0], seen[-1]
     at, prefix = case.facts.ledger.steps["at"], case.facts.ledger.prefix_of(("text_tokens", "inline_tokens"))
-    return bool(case.tokens[last] - case.tokens[first] <= MOST_PER_HEURISTIC * (prefix[at[last]] - prefix[at[first]]))
+    counts, texts = np.diff(case.tokens[seen]), np.diff(prefix[at[seen]])
+    in_all = counts.sum() <= MOST_PER_HEURISTIC * texts.sum()
+    return bool(in_all and (counts <= MOST_PER_HEURISTIC * texts + MOST_UNSEEN).all())
 
 
 def _return(case: Case, item: Fired, following: Fired | None) -> dict[str, int] | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, holds
-from guard_core.findings.words import at_step, compactions_words, steps_words
+from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
 from guard_core.views import Span, View
 
@@ -133,7 +133,7 @@ def _replayed(case: Case) -> list[Finding]:
         return []
     first, message = lost[0], int(users[lost[0].step])
     numbers = {"message": message, "compaction": first.index, "compactions": [item.index for item in lost]}
-    more = "" if len(lost) == 1 else f" The same happens at {len(lost) - 1:,} more of them."
+    more = "" if len(lost) == 1 else f" So it is after {counted(len(lost) - 1, 'more compaction')}."
     sentence = (
         f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without the user's "
         f"request (message {message + 1:,}) itself; only the summary can hold it.{more}"

@@ -164,6 +164,32 @@ def late(case: Case) -> list[Finding]:
     return [Finding("late", ERROR, step, sentence, numbers, assumptions, steps, len(pairs))]
 
 
+def counted_over(case: Case) -> list[Finding]:
+    """Compactions before which the agent itself counted more than the window: such a request is refused."""
+    if not case.is_recorded or not case.window_counts:
+        return []
+    window, bases = case.window.value, case.facts.ledger.bases
+    counts = [(item, bases[item.counted.place].tokens_before) for item in case.fired if item.counted]
+    over = [(item, tokens) for item, tokens in counts if tokens > window]
+    if not over:
+        return []
+    first, tokens = over[0]
+    more = "" if len(over) == 1 else f" So it did before {counted(len(over) - 1, 'more compaction')}."
+    sentence = (
+        f"Before compaction {first.index + 1:,} ({at_step(first.step)}) the agent counted {tokens:,} tokens, over the "
+        f"window of {window:,}{if_window(case.window)}: a provider refuses such a request.{more}"
+    )
+    numbers = {
+        "compaction": first.index,
+        "tokens": tokens,
+        "window": window,
+        "compactions": [item.index for item, _ in over],
+    }
+    steps = tuple(item.step for item, _ in over[:LISTED])
+    assumptions = window_assumptions(case.window)
+    return [Finding("counted_over", WARNING, first.step, sentence, numbers, assumptions, steps, len(over))]
+
+
 def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Start and stop of every run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))

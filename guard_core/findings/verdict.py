@@ -36,6 +36,7 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
     order = list(_ORDER)
     first = min(leading, key=lambda finding: (finding.severity != ERROR, order.index(finding.kind)))
     sentence = _ORDER[first.kind](case, first)
+    sentence = sentence[0].upper() + sentence[1:]
     return Verdict(first.kind, first.severity, first.step, sentence, first.numbers, first.assumptions)
 
 
@@ -120,6 +121,14 @@ def _overflow(case: Case, finding: Finding) -> str:
     return (
         f"{_head(case)}{counted(numbers['calls'], 'call')} over the window, {where}; peak "
         f"{percent(1 + numbers['over_share'])} of it (modelled){if_window(case.window)}."
+    )
+
+
+def _counted_over(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}the agent counted {numbers['tokens']:,} tokens at {at_step(finding.step)}, over the window of "
+        f"{numbers['window']:,}."
     )
 
 
@@ -249,6 +258,7 @@ _ORDER: dict[str, Wording] = {
     "no_fit": _no_fit,
     "late": _late,
     "overflow": _overflow,
+    "counted_over": _counted_over,
     "tail_lost": _tail,
     "loop": _loop,
     "summary_not_kept": _not_kept,

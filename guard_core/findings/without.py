@@ -11,6 +11,7 @@ from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import at_step, counted, if_window, percent, window_assumptions
 from guard_core.ledger import Ints
+from guard_core.models import context_window
 from guard_core.triggers import MANUAL, UNKNOWN
 from guard_core.views import View
 from guard_core.window_evidence import Status
@@ -68,10 +69,17 @@ def _staying(facts: Facts, removed: set[int]) -> list[tuple[int, int]]:
     return staying
 
 
+def has_smaller_window(case: Case) -> bool:
+    """Did a model answer whose own window is smaller: then one window says nothing of all calls."""
+    names = {call.model for call in case.facts.session.calls if call.model}
+    windows = [found.value for name in names if (found := context_window(name))]
+    return min(windows, default=case.window.value) < case.window.value
+
+
 def needless_or_needed(case: Case) -> list[Finding]:
     """Whether the session would have fitted its window without them, and what follows."""
     without = without_automatic(case) if case.window_counts else None
-    if without is None:
+    if without is None or (case.is_recorded and has_smaller_window(case)):
         return []
     window, tokens = case.window.value, without.tokens
     peak_step = int(np.argmax(tokens))
@@ -94,7 +102,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
         return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, len(without.removed))]
     late = np.flatnonzero(tokens[first.step :] > window)
     numbers["first"] = first.step
-    if len(late):
+    if len(late) and not (case.is_recorded and first.before > window):
         numbers |= {"first_over": first.step + int(late[0]), "could_wait": int(late[0])}
     sentence = _needed_words(case, without, numbers)
     return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, len(without.removed))]
@@ -138,7 +146,11 @@ def _name(without: Without) -> str:
 
 
 def _unsure(without: Without) -> str:
-    return " The file does not say what triggered them; they are taken as automatic." if _has_unknown(without) else ""
+    if not _has_unknown(without):
+        return ""
+    if len(without.removed) == 1:
+        return " The file does not say what triggered it; it is taken as automatic."
+    return " The file does not say what triggered them; they are taken as automatic."
 
 
 def _has_unknown(without: Without) -> bool:

@@ -299,7 +299,7 @@ def _missing_from_every_request(facts: Facts) -> list[str]:
     session, attribution = facts.session, facts.attribution
     absent = {"the system prompt": session.system, "the tool definitions": session.tools}
     names = " and ".join(name for name, value in absent.items() if value is None)
-    gaps = [f"{names}{_about(facts.fixed_not_in_file, 'of every request')}"] if names else []
+    gaps = [f"{names}{_about(facts.fixed_not_in_file, 'of every request', at_most=True)}"] if names else []
     if attribution.prologue:
         gaps.append(f"how the conversation began{_about(attribution.prologue, 'before the first message')}")
     return gaps
@@ -329,9 +329,13 @@ def _missing_counts(facts: Facts) -> list[str]:
     return [f"the provider's count of {counted(calls - reported, 'call')}"] if reported < calls else []
 
 
-def _about(count: int, where: str) -> str:
-    """Tokens that the recorded counts hold and the file's messages do not; nothing where no count says so."""
-    return f": about {tokens(count)} tokens {where} (recorded counts less the messages)" if count > 0 else ""
+def _about(count: int, where: str, *, at_most: bool = False) -> str:
+    """Tokens that the recorded counts hold and the file's messages do not; nothing where no count says so.
+
+    `at_most`: something else that is in every request may be among them, such as files attached again.
+    """
+    about = "at most about" if at_most else "about"
+    return f": {about} {tokens(count)} tokens {where} (recorded counts less the messages)" if count > 0 else ""
 
 
 TABLE_ROWS = 50  # 550 nodes of the page

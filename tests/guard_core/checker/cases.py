@@ -130,6 +130,8 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "late",
         exchange(60, tokens=lambda turn: None, compactions=(compaction(30),), window=filled, answered=False),
     )
+    refused = compaction(20, tokens_before=100_400)
+    yield "counted over", exchange(40, tokens=_falling_at(20, start=79_000), compactions=(refused,))
     yield "needless", exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5),))
     yield (
         "trigger unknown",

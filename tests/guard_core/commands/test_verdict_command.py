@@ -66,3 +66,12 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_exit_code_2(tmp_path, ca
     assert main(["verdict", str(path)]) == 2
     assert main(["verdict", str(tmp_path / "missing.json")]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_damaged_file_is_named_on_standard_error_and_counted_in_the_json(tmp_path, capsys):
+    path = tmp_path / "damaged.jsonl"
+    path.write_bytes(b"// exported by hand\n" + native.write(SAMPLES["healthy"].build()))
+    assert main(["verdict", str(path), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["problem_count"] == 1
+    assert "line 1" in printed.err

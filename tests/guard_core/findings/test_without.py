@@ -1,5 +1,6 @@
 """Needless and needed: judged without all automatic compactions together, never one by one."""
 
+import msgspec
 import pytest
 
 from guard_core.findings import Facts, recorded_findings
@@ -103,3 +104,22 @@ def test_the_camel_session_needed_its_four_compactions():
     assert "needless" not in kinds
     assert kinds["needed"].numbers["calls_over"] == pytest.approx(25, abs=1)  # modelled: one call is at the edge
     assert round(kinds["needed"].numbers["peak"] / 128_000, 2) == 1.24
+
+
+def test_nothing_is_said_of_need_where_a_model_with_a_smaller_window_answered():
+    """One window does not hold for all calls: what fits a million tokens may be refused by the next model."""
+    prompts = [100_000, 150_000, 20_000, 60_000]
+    built = chat(*prompts, window=1_000_000, compactions=(compaction(3, tokens_before=160_000),))
+    large = Facts.of(built)
+    assert {item.kind for item in recorded_findings(large)} & {"needless"}
+    calls = tuple(msgspec.structs.replace(call, model="claude-haiku-4-5") for call in built.calls)
+    small = Facts.of(msgspec.structs.replace(built, calls=calls))
+    assert not {item.kind for item in recorded_findings(small)} & {"needless", "needed"}
+
+
+def test_a_compaction_before_which_the_agent_counted_more_than_the_window_could_not_have_waited():
+    prompts = [70_000, 99_000, 20_000, 60_000, 95_000]
+    built = chat(*prompts, window=100_000, compactions=(compaction(3, tokens_before=100_400),))
+    kinds = {item.kind: item for item in recorded_findings(Facts.of(built))}
+    assert kinds["counted_over"].numbers["tokens"] == 100_400
+    assert "could_wait" not in kinds["needed"].numbers
