@@ -185,11 +185,11 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object]) -> Ana
     replayed = replay(
         ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
     )
-    data = timeline(ledger, observed, replayed)
     head = convert.load_head(row)
     facts = Facts(
         head, ledger, attribution, judge_session(head, window_of(row, Choice())), convert.request_words_of(row)
     )
+    data = timeline(facts.recording, observed, replayed)
     key = (str(row.pk), row.revision)
     return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, facts, key)
 

@@ -93,6 +93,8 @@ def y_top(data: Timeline, start: int, stop: int) -> float:
     columns = [data.recorded[part], data.heuristic[part], data.calibrated[part]]
     if data.replayed is not None:
         columns.append(data.replayed.prompt_tokens[part])
+    marked = np.concatenate([data.overflows, data.near_misses])
+    columns.append(data.requests[marked[(marked >= start) & (marked < stop)]])
     highest = max((float(np.nanmax(column)) for column in columns if not np.isnan(column).all()), default=1.0)
     lines = [float(data.window), *(float(x) for x in data.threshold[start:stop][:1])]
     near = [value for value in lines if not np.isnan(value) and highest >= WINDOW_SHARE * value]
@@ -113,12 +115,14 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
         ("calibrated estimate", data.calibrated[steps], theme.CALIBRATED, "dashdot"),
     ):
         if _shows_estimates(data, steps):
-            traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(data, values)))
+            traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(values, data.window)))
     if data.replayed is not None and data.replayed.divergence is not None:
         traces.append(_replayed(data, data.replayed, steps, dense))
     recorded = data.recorded[steps]
     solid = theme.line(theme.RECORDED, width=1.25 if dense else 2.5)
-    traces.append(_series("recorded prompt tokens", steps, recorded, solid, **_reading(data, recorded, AT_STEP)))
+    traces.append(
+        _series("recorded prompt tokens", steps, recorded, solid, **_reading(recorded, data.recorded_window, AT_STEP))
+    )
     return [trace for trace in traces if (trace["y"] <= top).any()]
 
 
@@ -133,9 +137,12 @@ def _shows_estimates(data: Timeline, steps: Ints) -> bool:
     return not _is_dense(data, steps) or bool(np.isnan(data.recorded).all())
 
 
-def _reading(data: Timeline, values: Floats, place: str = "") -> dict[str, Any]:
-    """What hovering says of a line: tokens and, as `customdata`, their share of the window in per cent."""
-    share = np.rint(100 * values / max(1, data.window)).astype(np.float32)
+def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
+    """What hovering says of a line: tokens and, as `customdata`, their share of a window in per cent; without one where
+    the window is 0."""
+    if not window:
+        return {"hovertemplate": f"%{{y:.3~s}} tokens{place}"}
+    share = np.rint(100 * values / window).astype(np.float32)
     return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata}}\u00a0%){place}"}
 
 
@@ -178,14 +185,14 @@ def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> d
     if dense:
         steps, name = highest_steps(replayed.prompt_tokens, steps[0], steps[-1] + 1, EDGE_POINTS), f"{name}, peaks"
     values = np.where(steps >= max(0, (replayed.divergence or 0) - 1), replayed.prompt_tokens[steps], np.nan)
-    return _series(name, steps, values, theme.line(theme.REPLAYED, "4px,2px", 1.25), **_reading(data, values))
+    return _series(name, steps, values, theme.line(theme.REPLAYED, "4px,2px", 1.25), **_reading(values, data.window))
 
 
 def _mark_traces(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
     traces = [
         _marks("compaction", data.compactions, data.recorded, "triangle-down", theme.COMPACTION, start, stop),
-        _marks("overflow", data.overflows, data.recorded, "x", theme.OVERFLOW, start, stop),
-        _marks("near miss", data.near_misses, data.recorded, "circle-open", theme.OVERFLOW, start, stop),
+        _marks("overflow", data.overflows, data.requests, "x", theme.OVERFLOW, start, stop),
+        _marks("near miss", data.near_misses, data.requests, "circle-open", theme.OVERFLOW, start, stop),
     ]
     if data.replayed is not None:
         values = data.replayed.prompt_tokens

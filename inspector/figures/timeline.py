@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.findings import NEAR_MISS_SHARE
+from guard_core.findings import NEAR_MISS_SHARE, Case
 from guard_core.ledger import Ledger
 from guard_core.trace import Trace
 from guard_core.views import kept_events
@@ -40,13 +40,19 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Columns and marks of one session. `threshold` may change from step to step; the window does not."""
+    """Columns and marks of one session. `threshold` may change from step to step; the windows do not.
+
+    `window` is the one that policy and replay are given, `recorded_window` the recording's own, 0 where that is
+    contradicted; both in tokens. `requests` are the recorded requests in prompt tokens, modelled where not counted.
+    """
 
     recorded: Floats
+    requests: Floats
     heuristic: Floats
     calibrated: Floats
     threshold: Floats
     window: int
+    recorded_window: int
     factor_raw: Floats
     factor: Floats
     factor_cap: float | None
@@ -82,26 +88,33 @@ class Side:
     modelled: bool = False
 
 
-def timeline(ledger: Ledger, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
-    """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one."""
+def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
+    """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one.
+
+    Overflows and near misses of the recording are those against its own window, whichever the replay is given.
+    """
+    ledger = recording.facts.ledger
     columns = observed.columns
     recorded = known(columns["recorded_prompt_tokens"])
-    window = observed.window
+    requests = recording.tokens.astype(np.float64)
+    own_window = recording.window.value if recording.window_counts else 0
     tracks = [Track("recorded", ledger.steps["at"], stripped_events(ledger))]
     if replayed is not None:
         tracks.append(Track("replayed", ledger.steps["at"], np.maximum(replayed.columns["watermark"], 0)))
     return Timeline(
         recorded=recorded,
+        requests=requests,
         heuristic=known(columns["heuristic_decided"]),
         calibrated=known(columns["calibrated"]),
         threshold=known(columns["threshold"]),
-        window=window,
+        window=observed.window,
+        recorded_window=own_window,
         factor_raw=columns["correction_raw"].astype(np.float64),
         factor=columns["correction"].astype(np.float64),
         factor_cap=_number(observed.settings.get("cap")),
         compactions=recorded_compaction_steps(ledger),
-        overflows=np.flatnonzero(recorded > window),
-        near_misses=peaks(recorded, NEAR_MISS_SHARE * window, window),
+        overflows=recording.over,
+        near_misses=peaks(requests, NEAR_MISS_SHARE * own_window, own_window),
         replayed=None if replayed is None else replayed_columns(replayed, observed, name),
         tracks=tuple(tracks),
     )

@@ -62,7 +62,8 @@ def _peak(facts: Facts) -> dict[str, str]:
     source = Source.PROVIDER.value if peak.source == "recorded" else Source.MODELLED.value
     where = f"at step {step_number(peak.step)}"
     if window.status is Status.CONTRADICTED:
-        return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the stated window of {window.value:,}")
+        how = "assumed" if window.source is Source.ASSUMED else "stated"
+        return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
     note = f"{tokens(peak.tokens)} of {tokens(window.value)} tokens {where}"
     return _kpi("peak fill", percent(peak.tokens, window.value, 1), source, note)
 
@@ -134,7 +135,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) 
     """Recorded and replayed side by side, each against its own window, and how far the modelled part can be trusted."""
     before, after = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
     windows = recorded.window.value, data.window
-    near = _near(before, windows[0]), _near(after, windows[1])
+    near = len(data.near_misses), len(peaks(after, NEAR_MISS_SHARE * windows[1], windows[1]))
     return {
         "rows": [
             *([_compare("context window, tokens", *windows)] if windows[0] != windows[1] else []),
@@ -143,7 +144,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) 
             _compare("near misses", *near, worse_if_more=True),
             _compare("total prompt tokens", _sum(before), _sum(after)),
             _compare("largest request, tokens", _largest(before), _largest(after)),
-            _share("peak fill", _largest(before), _largest(after), windows),
+            _share("peak fill", _largest(before), _largest(after), (data.recorded_window, windows[1])),
         ],
         "honesty": honesty(data, ahead),
     }
@@ -171,10 +172,6 @@ def _off(found: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
     return f"{100 * found.mape:.1f} %{few}"
 
 
-def _near(values: Floats, window: int) -> int:
-    return len(peaks(values, NEAR_MISS_SHARE * window, window))
-
-
 def _sum(values: Floats) -> int:
     return int(np.nansum(np.maximum(np.nan_to_num(values), 0)))
 
@@ -196,12 +193,14 @@ def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = F
 
 
 def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) -> dict[str, Any]:
+    """The shares of two windows, in tokens; of a window that is 0 there is none, and no difference."""
     points = 100 * (replayed / windows[1] - recorded / windows[0]) if all(windows) else 0.0
+    difference = "±0" if abs(points) < 0.05 else f"{'+' if points > 0 else '−'}{abs(points):.1f} points"
     return {
         "name": name,
         "recorded": percent(recorded, windows[0], 1),
         "replayed": percent(replayed, windows[1], 1),
-        "difference": "±0" if abs(points) < 0.05 else f"{'+' if points > 0 else '−'}{abs(points):.1f} points",
+        "difference": difference if all(windows) else DASH,
         "worse": False,
     }
 
@@ -222,8 +221,9 @@ def _peak_sentence(facts: Facts) -> str:
     peak = facts.requests.peak
     if peak is None:
         return "No model call."
-    fill = percent(peak.tokens, facts.window.value, 1)
-    where = f"{fill} of the window at step {step_number(peak.step)}"
+    fill = f"{percent(peak.tokens, facts.window.value, 1)} of the window"
+    size = fill if facts.recording.window_counts else f"{tokens(peak.tokens)} tokens"
+    where = f"{size} at step {step_number(peak.step)}"
     if facts.is_uncounted:
         return f"No provider counts in this file: the lines are estimates, with a peak of {where}."
     how = "Recorded prompt tokens peak" if peak.source == "recorded" else "Prompt tokens peak, modelled,"
@@ -240,8 +240,10 @@ class Counts(Protocol):
     window_override: int | None
 
 
-def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, row: Counts) -> list[dict[str, str]]:
-    """What is known about the session."""
+def facts(
+    session: Session, ledger: Ledger, window: Sourced, format_name: str, row: Counts, replays: int
+) -> list[dict[str, str]]:
+    """What is known about the session; `window` is the recording's own, `replays` the replay's, in tokens."""
     calls = ledger.step_count
     rows = [
         {"name": "format", "value": format_name},
@@ -251,7 +253,7 @@ def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, r
             "name": "window",
             "value": f"{window.value:,} tokens",
             "source": window.source.value,
-            "note": _window_note(window, row),
+            "note": _window_note(window, row, replays),
             "edit": "window",
         },
         {
@@ -269,12 +271,11 @@ def facts(session: Session, ledger: Ledger, window: Sourced, format_name: str, r
     return [row for row in rows if row["value"]]
 
 
-def _window_note(window: Sourced, row: Counts) -> str:
-    """Where the window comes from, and what a person's own took the place of."""
-    if not row.window_override:
-        return window.note
-    own = f"set for this session, instead of {row.window:,} ({row.window_source})"
-    return own if window.value == row.window_override else f"{window.note}; {own}"
+def _window_note(window: Sourced, row: Counts, replays: int) -> str:
+    """Where the window comes from, what a person's own took the place of, and the replay's where it is another."""
+    own = f"set for this session, instead of {row.window:,} ({row.window_source})" if row.window_override else ""
+    other = f"the replay uses {replays:,}" if replays != window.value else ""
+    return "; ".join(filter(None, (own or window.note, other)))
 
 
 def _models(session: Session) -> str:

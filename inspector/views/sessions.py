@@ -93,7 +93,9 @@ def _overview(page: Frame) -> dict[str, Any]:
 def _facts(page: Frame) -> dict[str, Any]:
     found, row = page.analysis, page.row
     return {
-        "facts": overview.facts(found.head, found.ledger, found.window, page.format_label, row),
+        "facts": overview.facts(
+            found.head, found.ledger, convert.window_in_use(row), page.format_label, row, found.window.value
+        ),
         "missing": overview.missing(found.facts),
         **window_context(page),
     }

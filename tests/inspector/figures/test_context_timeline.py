@@ -20,10 +20,12 @@ def made(steps=40, *, replayed=True, window=200_000):
     at = np.arange(steps) * 2 + 1
     return Timeline(
         recorded=recorded,
+        requests=recorded,
         heuristic=grow,
         calibrated=grow * 1.5,
         threshold=np.full(steps, window * 0.9),
         window=window,
+        recorded_window=window,
         factor_raw=np.full(steps, 1.7),
         factor=np.full(steps, 1.7),
         factor_cap=5.0,

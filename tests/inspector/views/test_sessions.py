@@ -155,3 +155,15 @@ def test_another_window_judges_the_replay_and_not_the_recording(client, gap):
     assert rows["context window, tokens"] == ("200,000", "100,000")
     assert rows["overflows"][0] == "0"
     assert 'badge-overflow">' not in shown.partition('id="overview"')[0]
+
+
+def test_the_chart_and_the_panel_keep_the_recordings_window_apart_from_the_replays(client, gap):
+    response = client.get(gap.get_absolute_url() + "?window=100000")
+    drawn = {trace["name"]: trace for trace in response.context["figure"]["data"]["data"]}
+    assert "overflow" not in drawn
+    assert "recorded prompt tokens" in drawn
+    assert "overflow" not in [path.name for path in response.context["figure"]["picture"].paths]
+    assert response.context["strip"]["overflows"] == ""
+    (window,) = [fact for fact in response.context["facts"] if fact["name"] == "window"]
+    assert window["value"] == "200,000 tokens"
+    assert window["note"].endswith("the replay uses 100,000")

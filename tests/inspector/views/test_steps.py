@@ -24,7 +24,7 @@ def test_the_decision_card_shows_the_arithmetic_with_its_sources(client, steps):
 
 
 def test_it_says_what_the_stale_count_would_have_said(client, steps):
-    assert "would have let it pass" in client.get(steps + "?at=49").content.decode()
+    assert "would not have fired" in client.get(steps + "?at=49").content.decode()
 
 
 def test_a_step_below_the_threshold_says_how_much_room_is_left(client, steps):
@@ -95,12 +95,12 @@ def test_the_replayed_side_shows_its_own_request(client, steps):
 
 
 def test_what_happened_on_the_other_side_alone_is_marked_as_such(client, steps):
-    """Under a window of 100,000 the recorded request of step 45 overflows and the replayed one does not."""
-    recorded = client.get(steps + "?at=45&window=100000").content.decode()
-    replayed = client.get(steps + "?at=45&window=100000&side=replayed").content.decode()
-    assert '<span class="badge badge-overflow">✕ overflow</span>' in recorded
-    assert '<span class="badge badge-overflow badge-outline">✕ overflow, recorded</span>' in replayed
-    assert '<span class="badge badge-overflow">✕' not in replayed
+    """Under a window of 1,000,000 the replay does not compact at step 49, as the recorded agent did."""
+    recorded = client.get(steps + "?at=49&window=1000000").content.decode()
+    replayed = client.get(steps + "?at=49&window=1000000&side=replayed").content.decode()
+    assert '<span class="badge badge-compaction">▼ compaction</span>' in recorded
+    assert '<span class="badge badge-compaction badge-outline">▼ compaction, recorded</span>' in replayed
+    assert '<span class="badge badge-compaction">▼' not in replayed
 
 
 def test_a_modelled_summary_counts_by_its_modelled_size(client, steps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -61,6 +62,14 @@ def test_an_answered_prompt_above_the_window_is_said_and_the_window_asked_for(cl
     text = text_of(client, recorded(prompt=151_000))
     assert "Window too small: a prompt of 151,000 tokens was answered, above the assumed 128,000." in text
     assert 'id="window-question"' in text
+
+
+def test_no_share_is_taken_of_an_assumed_window_that_is_refuted(client, recorded):
+    text = text_of(client, recorded(prompt=151_000))
+    assert "above the assumed window of 128,000" in text
+    assert "Recorded prompt tokens peak at 151,000 tokens at step 1." in text
+    cells = re.search(r'row">peak fill</th><td class="num">([^<]+)</td><td[^>]*>[^<]+</td><td[^>]*>([^<]+)', text)
+    assert cells.groups() == ("–", "–")
 
 
 def test_a_window_is_set_for_all_sessions_of_a_model_those_to_come_as_well(client, recorded):
