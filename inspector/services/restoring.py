@@ -54,7 +54,7 @@ class Restored:
 def restore(file: Path, *, replace: bool, only_check: bool = False) -> Restored:
     """Put a backup, or a copy of an SQLite database, in the place of what the data folder holds.
 
-    The caller has the folder alone. Raises Refused, with nothing changed.
+    The caller has the folder alone, unless it only checks. Raises Refused, with nothing changed.
     """
     folder = Path(settings.DATA_DIR)
     if not (only_check or replace):

@@ -156,6 +156,8 @@ def test_nothing_is_restored_or_moved_while_a_server_runs(backup: Path, tmp_path
             done = manage(tmp_path, *arguments)
             assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
             assert started.origin in done.stderr
+        checked = manage(tmp_path, "restore", backup, "--check")
+        assert (checked.returncode, "verified" in checked.stdout) == (0, True), checked.stderr
 
 
 @pytest.mark.parametrize("moved", [[], ["recordings"], ["recordings", DATABASE]])

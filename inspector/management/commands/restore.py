@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from inspector.lease import alone
+from inspector.lease import alone, beside
 from inspector.management.refusals import refusals
 from inspector.presenters.numbers import counted, size
 from inspector.services.restoring import restore
@@ -19,7 +19,8 @@ from inspector.services.restoring import restore
 class Command(BaseCommand):
     help = (
         "Verify a backup (every recording by its SHA-256, the database page by page) and put it into an empty data "
-        "folder. Exit code 2, and nothing changed, when it is damaged, the folder is in use or a server runs on it."
+        "folder. Exit code 2, and nothing changed, when it is damaged, the folder is in use or a server runs on it. "
+        "With --check it may be in use."
     )
     requires_system_checks: list[str] = []
 
@@ -32,7 +33,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         folder, file = Path(settings.DATA_DIR), options["file"]
-        with refusals(), closing(alone(folder)):
+        with refusals(), closing((beside if options["check"] else alone)(folder)):
             restored = restore(file, replace=options["replace"], only_check=options["check"])
         recordings = f"{counted(restored.recordings, 'recording')}, {size(restored.size)} of recordings"
         self.stdout.write(f"{file}: database and {recordings}, verified.")
