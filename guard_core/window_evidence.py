@@ -15,7 +15,7 @@ import msgspec
 
 from guard_core import models
 from guard_core.sessions import Session, Source, Sourced
-from guard_core.triggers import is_automatic
+from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
 
 DOUBTED_BELOW = 0.5  # ours: no agent's default rule compacts below half of its window
 # Agents whose own rule derives the threshold from the window. Frameworks (ADK, Inspect, LangChain, …) are given
@@ -68,13 +68,20 @@ class WindowJudgement(msgspec.Struct, frozen=True):
 
 
 def judge(
-    window: Sourced, prompts: Iterable[int], triggers: Iterable[int], *, agent: str = "", model: str = ""
+    window: Sourced,
+    prompts: Iterable[int],
+    triggers: Iterable[int],
+    *,
+    agent: str = "",
+    model: str = "",
+    said_automatic: bool = True,
 ) -> WindowJudgement:
     """A window against the evidence.
 
     `prompts`: the provider's counts of answered requests, in tokens; those not above 0 are left out. `triggers`: the
     counts at which the agent compacted by itself. `agent`: the recording's format. `model`: the name that a window of
     the table was looked up by; where its prompts are larger and exactly one documented variant holds them, that is it.
+    `said_automatic`: does the recording say of all these compactions that they were automatic.
     """
     at_least = max((int(count) for count in prompts if count > 0), default=0)
     if at_least > _room(window, agent):
@@ -85,7 +92,7 @@ def judge(
         window = Sourced(variants[0], Source.PROMPTS, note)
     fired = sorted(int(count) for count in triggers if count > 0)
     if agent in THRESHOLD_FROM_WINDOW and _is_looked_up(window) and fired and fired[-1] < DOUBTED_BELOW * window.value:
-        return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired))
+        return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
     return _judged(window, _UNDISPUTED.get(window.source, Status.KNOWN), at_least, window.note)
 
 
@@ -106,7 +113,9 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
         return _judged(stated, Status.KNOWN, 0, stated.note)
     prompts = [call.prompt_tokens or 0 for call in session.calls]
     model = models.main_model(session)
-    return judge(stated, prompts, automatic_triggers(session), agent=session.format, model=model)
+    said = all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item))
+    triggers = automatic_triggers(session)
+    return judge(stated, prompts, triggers, agent=session.format, model=model, said_automatic=said)
 
 
 def automatic_triggers(session: Session) -> list[int]:
@@ -141,10 +150,9 @@ def _contradiction(window: Sourced, at_least: int) -> str:
     )
 
 
-def _doubt(window: Sourced, fired: list[int]) -> str:
+def _doubt(window: Sourced, fired: list[int], said_automatic: bool) -> str:
+    name = "automatic compaction" if said_automatic else "compaction"
+    subject = f"the {name}" if len(fired) == 1 else f"all {len(fired):,} {name}s"
     low, high = f"{fired[0]:,}", f"{fired[-1]:,}"
-    if len(fired) == 1:
-        when = f"the automatic compaction fired at {high} tokens"
-    else:
-        when = f"all {len(fired):,} automatic compactions fired at {low} to {high} tokens"
+    when = f"{subject} fired at {high if low == high else f'{low} to {high}'} tokens"
     return f"{when}, below half of {window.value:,}: the agent had a smaller window, or a threshold set by hand"
