@@ -96,7 +96,7 @@ def _answer_note(trace: Trace, step: int) -> str:
             f"The request that was sent had {recorded:,} prompt tokens."
         )
     error = (decision - recorded) / recorded
-    return f"The provider then reported {recorded:,} prompt tokens: the estimate was {_apart(error)}."
+    return f"The provider then reported {recorded:,} prompt tokens: the decision tokens were {_apart(error)}."
 
 
 def _own_note(decision: int, own: int | None) -> str:

@@ -73,7 +73,7 @@ def _threshold(settings: Settings, trace: Trace, at: dict[str, float], step: int
     fires = decided >= threshold
     inequality = f"{decided:,} {'>=' if fires else '<'} {threshold:,}"
     stale = f"{real:,} {'>=' if real >= threshold else '<'} {threshold:,}"
-    said = "would have compacted" if real >= threshold else "would have let it pass"
+    said = "would have compacted" if real >= threshold else "would not have fired"
     terms = [
         Term("context window", trace.window, "tokens", "", step),
         Term("buffer", limits.buffer, "tokens", Source.ASSUMED, step, settings.rule.words(trace.window)),
@@ -93,7 +93,7 @@ def _verdict(at: dict[str, float], fires: bool) -> str:
         return f"it compacts, but {held}" if held else "it compacts"
     if fires:
         return f"it does not compact: {held}" if held else "it would compact"
-    return f"it passes with {int(at['threshold'] - at['decision_tokens']):,} tokens of room"
+    return f"it does not fire: {int(at['threshold'] - at['decision_tokens']):,} tokens below the threshold"
 
 
 def _real_source(trace: Trace, at: dict[str, float]) -> Source:

@@ -49,7 +49,7 @@ def test_a_recorded_compaction_below_the_threshold_is_named_with_the_room_left(g
 def test_a_quiet_step_says_what_the_provider_reported_then(gap):
     notes = " ".join(recorded(gap, 30)["notes"])
     assert "The provider then reported" in notes
-    assert "the estimate was" in notes
+    assert "the decision tokens were" in notes
 
 
 def test_the_agents_own_figure_is_named_where_it_differs(gap):

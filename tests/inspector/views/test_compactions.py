@@ -181,7 +181,7 @@ def test_the_card_of_a_compacting_step_compares_no_count_from_after_with_an_esti
     text = client.get(row.get_absolute_url() + "steps?at=27").content.decode()
     assert "too high" not in text
     assert "The request that was sent had 49,879 prompt tokens." in text
-    assert "the estimate was" in client.get(row.get_absolute_url() + "steps?at=26").content.decode()
+    assert "the decision tokens were" in client.get(row.get_absolute_url() + "steps?at=26").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_it_shows_the_timing_gap_number_by_number():
 
 def test_it_says_what_the_stale_count_would_have_done():
     stale = gap_card()[-1]
-    assert stale.expression == "140,000 < 180,000: would have let it pass"
+    assert stale.expression == "140,000 < 180,000: would not have fired"
     assert (stale.source, stale.as_of) == ("modelled", 0)
 
 
