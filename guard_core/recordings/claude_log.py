@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ from guard_core.recordings.rebase import view_of
 from guard_core.recordings.shelf import outline
 from guard_core.recordings.source import Source
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.views import Inserted, Rewritten, Segment, Span, View
+from guard_core.views import Rewritten, Segment, Span, View
 
 # What Claude Code puts in place of a tool result that a micro-compaction cleared.
 CLEARED = "[Old tool result content cleared]"
@@ -27,8 +28,24 @@ CLEARED = "[Old tool result content cleared]"
 FALL_TOKENS, FALL_SHARE = 20_000, 0.5
 
 
+@dataclass(slots=True)
+class Compacting:
+    """A compaction whose lines are still coming: its boundary, its summary, and what was attached around that."""
+
+    boundary: Boundary | None
+    summary: Message | None = None
+    before: list[Message] = field(default_factory=list)  # attachments between the boundary and the summary
+    behind: list[Message] = field(default_factory=list)  # attachments right behind the summary
+    typed: list[Message] = field(default_factory=list)  # words of the user among them: events of the log
+
+    def attach(self, message: Message) -> None:
+        """What Claude Code puts before the model again belongs to the compaction: without it, it was not sent."""
+        around = self.behind if self.summary else self.before
+        (around if message.meta else self.typed).append(message)
+
+
 class Log:
-    """Grows a session line by line; a compaction is finished when its summary, or another message, has come."""
+    """Grows a session line by line; a compaction is finished when another message than its own has come."""
 
     def __init__(self, lines: Lines, source: Source, *, first: bool = False) -> None:
         self.builder = SessionBuilder(NAME, source, first=first)
@@ -37,8 +54,8 @@ class Log:
         self.shelf = source.shelf
         self.index: dict[str, int] = {}  # event of each uuid
         self.results: dict[str, int] = {}  # event of each tool result
-        self.pending: Boundary | None = None
-        self.waiting: list[Message] = []  # attachments between a boundary and its summary: they come behind both
+        self.pending: Compacting | None = None
+        self.inserted: dict[str, Message] = {}  # by uuid, those of the last compaction: the next one may keep them
         self.answered: dict[str, int] = {}  # the last line of each API message that was taken up
         self.late = False  # did a line come whose message had been taken up without it?
         self.folded = self.unsent = 0
@@ -65,11 +82,12 @@ class Log:
                 self.late = self.late or node.line > self.answered[message.key]
 
     def user(self, message: Message) -> None:
-        if is_summary(message) or (message.worded and self.pending is not None):
-            self._compaction(message)
+        open_boundary = self.pending is not None and self.pending.summary is None
+        if is_summary(message) or (message.worded and open_boundary):
+            self._summary(message)
             return
         if message.attached and self.pending is not None:
-            self.waiting.append(message)
+            self.pending.attach(message)
             return
         self.close()
         self._event(message, message.parts, message.place)
@@ -143,12 +161,20 @@ class Log:
         if boundary.cleared:
             self._micro_compaction(boundary)
         else:
-            self.pending = boundary
+            self.pending = Compacting(boundary)
 
     def close(self) -> None:
-        """A boundary that no summary followed."""
-        if self.pending is not None:
-            self._compaction(None)
+        """The lines of a compaction have ended, with or without a summary."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            self._compaction(pending)
+
+    def _summary(self, message: Message) -> None:
+        """A summary, of the boundary before it or, in versions that write none, of a compaction of its own."""
+        if self.pending is None or self.pending.summary is not None:
+            self.close()
+            self.pending = Compacting(None)
+        self.pending.summary = message
 
     def _event(self, message: Message, parts: tuple[Part, ...], place: int | None) -> int:
         index = self.builder.event(
@@ -166,12 +192,14 @@ class Log:
                 self.results[part.call_id] = index
         return index
 
-    def _compaction(self, summary: Message | None) -> None:
-        boundary, self.pending = self.pending, None
+    def _compaction(self, pending: Compacting) -> None:
+        boundary, summary = pending.boundary, pending.summary
         details = boundary.details if boundary else {}
-        kept = view_of(self._preserved(boundary))
-        messages = (_summary_event(summary, self._parts(summary)),) if summary else ()
-        inserted: View = (Inserted(0),) if summary else ()
+        kept: list[Message | int] = [*self._carried(boundary), *self._preserved(boundary)]
+        summaries: list[Message | int] = [summary] if summary else []
+        middle = [*kept, *summaries] if boundary and boundary.summary_last else [*summaries, *kept]
+        sent = [*pending.before, *middle, *pending.behind]
+        messages = [item for item in sent if isinstance(item, Message)]
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
         self.builder.compaction(
@@ -179,8 +207,8 @@ class Log:
                 at=len(self.builder.events),
                 evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
                 kind="opaque" if summary is None else "summary+tail" if kept else "summary",
-                base=(*kept, *inserted) if boundary and boundary.summary_last else (*inserted, *kept),
-                messages=messages,
+                base=view_of([item if isinstance(item, int) else None for item in sent]),
+                messages=tuple(_inserted_event(message, self._parts(message)) for message in messages),
                 trigger=fields.text(details, "trigger"),
                 tokens_before=fields.tokens(details, "preTokens"),
                 tokens_after=fields.tokens(details, "postTokens"),
@@ -189,9 +217,14 @@ class Log:
                 note=self._compaction_note(summary),
             )
         )
-        while self.waiting:
-            message = self.waiting.pop(0)
+        self.inserted = {message.node.uuid: message for message in messages}
+        for message in pending.typed:
             self._event(message, message.parts, message.place)
+
+    def _carried(self, boundary: Boundary | None) -> list[Message]:
+        """The messages that the last compaction inserted and this one kept, in order."""
+        preserved = set(boundary.preserved) if boundary else set()
+        return [message for uuid, message in self.inserted.items() if uuid in preserved]
 
     def _preserved(self, boundary: Boundary | None) -> list[int]:
         """The events that a compaction kept, in order."""
@@ -270,9 +303,9 @@ def _cleared(event: Event, cleared: set[str]) -> Event:
     return msgspec.structs.replace(event, parts=parts)
 
 
-def _summary_event(message: Message, parts: tuple[Part, ...]) -> Event:
+def _inserted_event(message: Message, parts: tuple[Part, ...]) -> Event:
     return Event(
-        role=Role.USER,
+        role=message.role,
         parts=parts,
         source_id=message.node.uuid,
         line=message.node.line,

@@ -4,6 +4,7 @@ import pytest
 
 from guard_core.events import MediaPart, Role
 from guard_core.recordings.claude_attachments import SELECTION_CHARS
+from guard_core.views import Inserted
 from tests.guard_core.recordings.reading import texts
 from tests.guard_core.recordings.test_claude_code import SUMMARY, answer, attachment, boundary, read, user
 
@@ -84,18 +85,62 @@ def test_an_attachment_without_an_id_has_no_place_and_is_noted():
     assert read(user("u1", None), line, answer("a1", "u1")).notes.skipped == {"line kind attachment skill_listing": 1}
 
 
-def test_attachments_between_a_boundary_and_its_summary_come_behind_both():
-    found = read(
-        user("u1", None, "Look"),
-        answer("a1", "u1", "Done"),
-        boundary("b", "a1"),
-        attachment("x", "b", {"type": "nested_memory", "content": {"content": "Be brief"}}),
-        user("s1", "x", SUMMARY, isCompactSummary=True),
-        answer("a2", "s1", "Next"),
-    ).sessions[0]
-    (compaction,) = found.compactions
+def listing(uuid, parent, words):
+    return attachment(uuid, parent, {"type": "skill_listing", "content": words})
 
-    assert (compaction.kind, compaction.at, texts(found)[2:]) == ("summary", 2, ["Be brief", "Next"])
+
+COMPACTED = (
+    user("u1", None, "Look"),
+    answer("a1", "u1", "Done"),
+    user("u2", "a1", "Keep me"),
+    boundary("b", "u2", preservedMessages={"anchorUuid": "s1", "uuids": ["u2"]}),
+    listing("x", "b", "Today"),
+    user("s1", "x", SUMMARY, isCompactSummary=True),
+    listing("y", "s1", "- review"),
+    listing("z", "y", "- deploy"),
+    answer("a2", "z", "Next"),
+)
+
+
+def view_texts(session, number):
+    """What was sent right after a compaction, as texts in order."""
+    compaction = session.compactions[number]
+    events = []
+    for segment in compaction.base:
+        if isinstance(segment, Inserted):
+            events.append(compaction.messages[segment.index])
+        else:
+            events.extend(session.events[segment.start : segment.stop])
+    return [event.parts[0].text for event in events]
+
+
+def test_what_is_attached_again_at_a_compaction_is_part_of_it_in_the_order_sent():
+    found = read(*COMPACTED).sessions[0]
+
+    assert view_texts(found, 0) == ["Today", SUMMARY, "Keep me", "- review", "- deploy"]
+    assert (found.compactions[0].at, found.calls[-1].at) == (3, 3)
+
+
+def test_a_log_without_its_compactions_holds_nothing_that_they_attached_again():
+    assert texts(read(*COMPACTED).sessions[0]) == ["Look", "Done", "Keep me", "Next"]
+
+
+def test_words_typed_during_a_compaction_stay_in_the_log():
+    typed = attachment("q", "z", {"type": "queued_command", "prompt": "Stop", "commandMode": "prompt"})
+    found = read(*COMPACTED[:-1], typed, answer("a2", "q", "Next")).sessions[0]
+
+    assert (texts(found)[3:], found.compactions[0].at) == (["Stop", "Next"], 3)
+
+
+def test_what_was_attached_again_and_kept_by_the_next_compaction_is_still_sent():
+    found = read(
+        *COMPACTED,
+        boundary("c", "a2", preservedMessages={"anchorUuid": "s2", "uuids": ["z", "a2"]}),
+        user("s2", "c", SUMMARY, isCompactSummary=True),
+        answer("a3", "s2", "Last"),
+    ).sessions[0]
+
+    assert view_texts(found, 1) == [SUMMARY, "- deploy", "Next"]
 
 
 def test_attachments_are_no_messages_of_the_facts():
