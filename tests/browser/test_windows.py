@@ -41,3 +41,12 @@ def test_one_field_sets_the_window_and_one_button_takes_it_back(open_page, asked
     with page.expect_navigation():
         page.get_by_role("button", name="Undo").click()
     assert "Window unknown" in page.locator("#window-question").inner_text()
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_what_was_set_is_not_hidden_by_the_header(open_page, asked, width):
+    page = open_page(width, 500)
+    for address in ("?window_typed=many#window-question", "?window_typed=several#window-question"):
+        page.goto(asked + address)
+        header, question = (page.locator(name).bounding_box() for name in (".topbar", "#window-question"))
+        assert question["y"] >= header["y"] + header["height"]
