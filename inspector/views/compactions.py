@@ -102,7 +102,7 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "previous": page.compaction_url(index - 1, item.side) if index else "",
         "next": page.compaction_url(index + 1, item.side) if index + 1 < made else "",
         "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
-        "step": f"{step_number(item.step):,}",
+        "step": f"{step_number(item.step):,}" if page.count else "",
         "fates": _fates(presenter.counts(states, found.attribution)),
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
@@ -138,7 +138,7 @@ def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
     return [
         {
             "name": fate["name"],
-            "messages": f"{fate['messages']:,}",
+            "messages": counted(fate["messages"], "message"),
             "tokens": tokens(fate["tokens"]),
             "grow": str(max(1, round(100 * fate["tokens"] / whole))),
         }

@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.events import Event, Role, TextPart
-from guard_core.recordings import read
+from guard_core.recordings import native, read
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
+from inspector.models import Session
 from tests.builders import model, session, tool_call, tool_result, user
 
 LONG = Path(__file__).resolve().parents[3] / "../shared/samples/claude-code/long-2-compactions.jsonl"
@@ -230,3 +231,13 @@ def test_the_list_the_tab_the_badge_the_overview_and_the_page_count_the_same_com
     assert '<td class="col-compactions num">3</td>' in client.get("/").content.decode()
     for number in (1, 2, 3):
         assert f"Compaction {number} of 3" in client.get(f"{row.get_absolute_url()}c/{number}/").content.decode()
+
+
+def test_one_message_is_one_message_and_a_session_without_calls_has_no_step(client, bring):
+    cut = RecordedCompaction(2, Evidence.DECLARED, "summary", (Inserted(0), Span(1, 2)), (user("done", meta=True),))
+    value = replace(session(user("one"), user("two"), user("three")), calls=(), compactions=(cut,))
+    bring(native.write(value), "silent.json")
+    text = client.get(Session.objects.get().get_absolute_url() + "c/1/").content.decode()
+    assert "1 message ·" in text
+    assert "1 messages" not in text
+    assert "Step 1" not in text
