@@ -129,4 +129,4 @@ def _sliding_verdict(at: dict[str, float], over: bool) -> str:
     held = HELD_REASONS[int(at["held"])]
     if at["fired"]:
         return f"it compacts, but {held}" if held else "it compacts"
-    return f"it does not compact: {held}" if over else "it passes"
+    return f"it does not compact: {held}" if over else "it does not fire"

@@ -1,5 +1,7 @@
 """The decision card: the arithmetic of a step in order, every number with its source."""
 
+import re
+
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
@@ -39,6 +41,9 @@ def test_the_first_step_names_the_default_factor(short_chat):
     assert card["correction factor"].value == 2.5
     assert "default of the profile current" in card["correction factor"].expression
     assert "the stale count alone" not in card
+    assert re.fullmatch(
+        r"[\d,]+ < [\d,]+: it does not fire: [\d,]+ tokens below the threshold", card["verdict"].expression
+    )
 
 
 def test_a_recorded_count_is_named_as_the_providers(short_chat):
