@@ -16,13 +16,14 @@ from inspector.figures.uncertainty import share_off
 from inspector.presenters.numbers import step_number
 
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
-TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 128
+TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 168
 TRACK_POINTS = 150  # and as many compactions, in 24 pixels of height
 LABEL_GAP = 15  # pixels between two labels at the right edge
 FEW_MARKS = 60  # more marks than this are drawn small
 MAX_BANDS = 60  # bands are nodes of the page
+RECORDED_MARK = ("triangle-down", "line-ns")  # of a compaction: where they are few, and where they are many
+REPLAYED_MARK = ("triangle-down-open", "line-ew")
 DENSE = 60  # more compactions in view than this, and only the recording is drawn in full
-ZOOM_IN = f"; more than {DENSE} compactions: zoom in to see the estimates"
 EDGE_POINTS = 120  # of the upper edge of a dense replay
 AT_STEP = " at step %{x:,d}"
 WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
@@ -66,9 +67,16 @@ def context_timeline(
         },
         shapes=_bands(data, start, stop) + _factor_lines(data),
         annotations=_edge_labels(data, steps, top) + _row_titles(data),
-        **_axes(data, start, stop, top, "step (model call)" + (ZOOM_IN if _is_dense(data, steps) else "")),
+        **_axes(data, start, stop, top, "step (model call)"),
     )
-    return go.Figure(data=traces, layout=layout)
+    return go.Figure(data=[_named(trace) for trace in traces], layout=layout)
+
+
+def _named(trace: dict[str, Any]) -> dict[str, Any]:
+    """A trace whose name is part of what hovering says: plotly would write "name : value"."""
+    if "hovertemplate" not in trace:
+        return trace
+    return {**trace, "hovertemplate": f"{trace['name']}: {trace['hovertemplate']}<extra></extra>"}
 
 
 def rows_of(data: Timeline) -> str:
@@ -107,14 +115,16 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     dense = _is_dense(data, steps)
     ends = steps[[0, -1]] if len(steps) else steps
     window = np.full(len(ends), float(data.window))
-    traces = [_series("context window", ends, window, theme.line(theme.WINDOW, "dot", 1), hoverinfo="skip")]
+    name = "context window of the replay" if data.is_replayed_in_another_window else "context window"
+    traces = [_series(name, ends, window, theme.line(theme.WINDOW, "dot", 1), hoverinfo="skip")]
     long_dash = theme.line(theme.THRESHOLD, "longdash", 1, "hv")
-    traces.append(_series("threshold", steps, data.threshold[steps], long_dash, hovertemplate="%{y:,.0f} tokens"))
+    threshold = data.threshold[steps]
+    traces.append(_series(data.threshold_name, steps, threshold, long_dash, **_reading(threshold, data.window)))
     for name, values, color, dash in (
         ("heuristic estimate", data.heuristic[steps], theme.HEURISTIC, "dash"),
         ("calibrated estimate", data.calibrated[steps], theme.CALIBRATED, "dashdot"),
     ):
-        if _shows_estimates(data, steps):
+        if shows_estimates(data, steps):
             traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(values, data.window)))
     if data.replayed is not None and data.replayed.divergence is not None:
         traces.append(_replayed(data, data.replayed, steps, dense))
@@ -132,7 +142,7 @@ def _is_dense(data: Timeline, steps: Ints) -> bool:
     return len(steps) > 0 and any(((at >= steps[0]) & (at <= steps[-1])).sum() > DENSE for at in sides)
 
 
-def _shows_estimates(data: Timeline, steps: Ints) -> bool:
+def shows_estimates(data: Timeline, steps: Ints) -> bool:
     """Estimates are left out of a dense view, unless there is nothing else."""
     return not _is_dense(data, steps) or bool(np.isnan(data.recorded).all())
 
@@ -190,22 +200,26 @@ def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> d
 
 def _mark_traces(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
     traces = [
-        _marks("compaction", data.compactions, data.recorded, "triangle-down", theme.COMPACTION, start, stop),
-        _marks("overflow", data.overflows, data.requests, "x", theme.OVERFLOW, start, stop),
-        _marks("near miss", data.near_misses, data.requests, "circle-open", theme.OVERFLOW, start, stop),
+        _marks("compaction", data.compactions, data.recorded, RECORDED_MARK, theme.COMPACTION, start, stop),
+        _marks("overflow", data.overflows, data.requests, ("x", "line-ns"), theme.OVERFLOW, start, stop),
+        _marks("near miss", data.near_misses, data.requests, ("circle-open", "line-ns"), theme.OVERFLOW, start, stop),
     ]
     if data.replayed is not None:
         values = data.replayed.prompt_tokens
         name = "compaction, replayed"
-        shape = "triangle-down-open"
-        traces.append(_marks(name, data.replayed.compactions, values, shape, theme.COMPACTION, start, stop))
+        traces.append(_marks(name, data.replayed.compactions, values, REPLAYED_MARK, theme.REPLAYED, start, stop))
         name = "overflow, replayed"
-        traces.append(_marks(name, data.replayed.overflows, values, "x-open", theme.OVERFLOW, start, stop))
+        shapes = ("x-open", "line-ew")
+        traces.append(_marks(name, data.replayed.overflows, values, shapes, theme.OVERFLOW, start, stop))
     return [trace for trace in traces if len(trace["x"])]
 
 
-def _marks(name: str, at: Ints, values: Floats, symbol: str, color: str, start: int, stop: int) -> dict[str, Any]:
+def _marks(
+    name: str, at: Ints, values: Floats, symbols: tuple[str, str], color: str, start: int, stop: int
+) -> dict[str, Any]:
+    """Marks of one kind; `symbols`: where they are few, and where they are many."""
     steps = thinned(at[(at >= start) & (at < stop)], MAX_MARKS)
+    few = len(steps) <= FEW_MARKS
     return {
         "type": "scatter",
         "mode": "markers",
@@ -213,8 +227,8 @@ def _marks(name: str, at: Ints, values: Floats, symbol: str, color: str, start: 
         "x": step_number(steps),
         "y": np.nan_to_num(values[steps]),
         "marker": {
-            "symbol": symbol if len(steps) <= FEW_MARKS else "line-ns",
-            "size": 10 if len(steps) <= FEW_MARKS else 6,
+            "symbol": symbols[0] if few else symbols[1],
+            "size": 10 if few else 6,
             "color": color,
             "line": {"color": color, "width": 1.5},
         },
@@ -367,11 +381,11 @@ def _bands(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
 def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
     """The name and last value of each line at the right edge, moved apart so that none covers another."""
     ends = [
-        ("window", theme.WINDOW, float(data.window)),
-        ("threshold", theme.THRESHOLD, _last(data.threshold, steps)),
+        ("replay window" if data.is_replayed_in_another_window else "window", theme.WINDOW, float(data.window)),
+        (data.threshold_name, theme.THRESHOLD, _last(data.threshold, steps)),
         ("recorded", theme.RECORDED, _last(data.recorded, steps)),
     ]
-    if _shows_estimates(data, steps):
+    if shows_estimates(data, steps):
         ends.append(("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)))
         ends.append(("calibrated", theme.CALIBRATED, _last(data.calibrated, steps)))
     replay_ends = not _is_dense(data, steps)  # else only peaks of it are drawn

@@ -57,11 +57,11 @@ def context_picture(data: Timeline) -> Picture | None:
     threshold = float(np.nan_to_num(data.threshold[0]))
     paths = [
         Path("window", box.level(float(data.window)), "context window"),
-        Path("threshold", box.level(threshold), "threshold"),
+        Path("threshold", box.level(threshold), data.threshold_name),
         *_replayed(data, box),
         *_recorded(data, box),
     ]
-    levels = _levels([("window", float(data.window)), ("threshold", threshold)], box)
+    levels = _levels([("window", float(data.window)), (data.threshold_name, threshold)], box)
     axis = tuple(Word(_pixels(box, value), theme.amount(value)) for value in _ticks(top))
     return Picture(tuple(path for path in paths if path.d), axis, levels, len(data))
 

@@ -12,6 +12,7 @@ from guard_core.findings import NEAR_MISS_SHARE, Case
 from guard_core.ledger import Ledger
 from guard_core.trace import Trace
 from guard_core.views import kept_events
+from inspector.presenters.whatif import POLICY_NAMES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +43,7 @@ class Replayed:
 class Timeline:
     """Columns and marks of one session. `threshold` may change from step to step; the windows do not.
 
+    `policy` is the name of the one whose threshold it is, as people read it.
     `window` is the one that policy and replay are given, `recorded_window` the recording's own, 0 where that is
     contradicted; both in tokens. `requests` are the recorded requests in prompt tokens, modelled where not counted.
     """
@@ -51,6 +53,7 @@ class Timeline:
     heuristic: Floats
     calibrated: Floats
     threshold: Floats
+    policy: str
     window: int
     recorded_window: int
     factor_raw: Floats
@@ -64,6 +67,15 @@ class Timeline:
 
     def __len__(self) -> int:
         return len(self.recorded)
+
+    @property
+    def threshold_name(self) -> str:
+        return f"{self.policy} threshold"
+
+    @property
+    def is_replayed_in_another_window(self) -> bool:
+        """Is the window of the policy another than the recording's own."""
+        return self.recorded_window not in (0, self.window)
 
     def side(self, name: str) -> Side:
         """What one side sent: "recorded" or "replayed". Where a recording has no counts at all, the heuristic estimate
@@ -107,6 +119,7 @@ def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *,
         heuristic=known(columns["heuristic_decided"]),
         calibrated=known(columns["calibrated"]),
         threshold=known(columns["threshold"]),
+        policy=POLICY_NAMES.get(observed.policy, observed.policy),
         window=observed.window,
         recorded_window=own_window,
         factor_raw=columns["correction_raw"].astype(np.float64),

@@ -12,8 +12,8 @@ from guard_core.sessions import Source, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
 from guard_core.usage import PROVIDER
 from inspector.presenters.numbers import factor, percent, step_number, tokens
+from inspector.presenters.whatif import POLICY_NAMES
 
-POLICY_NAMES = {"contextguard": "ContextGuard", "contextguard-sliding": "ContextGuard (sliding window)"}
 BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
 
 

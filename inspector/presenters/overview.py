@@ -20,6 +20,7 @@ from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded
 from guard_core.window_evidence import Status
+from inspector.figures.context_timeline import DENSE, shows_estimates
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.presenters.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
 from inspector.presenters.whatif import Choice
@@ -206,8 +207,10 @@ def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) ->
 
 
 def caption(data: Timeline, facts: Facts, name: str) -> str:
-    """The finding of the chart in words."""
+    """The finding of the chart in words, and what a view of all of it leaves out."""
     first = _peak_sentence(facts)
+    if not shows_estimates(data, np.arange(len(data))):
+        first = f"{first} More than {DENSE} compactions: zoom in to see the estimates."
     if data.replayed is None or data.replayed.divergence is None:
         return f"{first} Replayed under {name}, every request is the same."
     steps = data.replayed.compactions

@@ -21,6 +21,7 @@ SUMMARIES = {
     "mechanical": "mechanical",
 }
 DEFAULT_POLICY = "contextguard"
+POLICY_NAMES = {"contextguard": "ContextGuard", "contextguard-sliding": "ContextGuard (sliding window)"}
 DEFAULT_PROFILE = "current"
 FACTORS = ("factor", "cap", "floor")
 

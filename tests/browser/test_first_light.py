@@ -81,8 +81,13 @@ def test_3_the_overview_says_what_happened_and_shows_it(page, sessions):
     drawn(page)
     assert "3 compactions" in page.inner_text(".verdict-sentence")
     names = page.evaluate("document.querySelector('[data-plot]').data.map(item => item.name)")
-    lines = {"recorded prompt tokens", "heuristic estimate", "calibrated estimate", "threshold", "context window"}
-    rows = {"correction factor, raw", "correction factor, applied", "events behind the watermark, recorded"}
+    lines = {"recorded prompt tokens", "heuristic estimate", "calibrated estimate", "ContextGuard threshold"}
+    rows = {
+        "correction factor, raw",
+        "correction factor, applied",
+        "messages no longer sent, recorded",
+        "context window",
+    }
     assert lines | rows | {"compaction"} <= set(names)
     assert page.locator(".kpi").count() == 4
     shot(page, "3-overview-light")

@@ -126,7 +126,7 @@ def test_the_chart_stays_while_its_data_change(overview):
     overview.wait_for_url(re.compile("profile=early"))
     drawn(overview)
     assert overview.evaluate("window.kept.isConnected")
-    threshold = overview.evaluate("window.kept.data.find(item => item.name === 'threshold').y")
+    threshold = overview.evaluate("window.kept.data.find(item => item.name === 'ContextGuard threshold').y")
     assert overview.evaluate("window.kept.layout.yaxis.range[1]") > 0
     assert threshold
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inspector.figures import theme
-from inspector.figures.context_timeline import context_timeline, spread
+from inspector.figures.context_timeline import context_timeline, shows_estimates, spread
 from inspector.figures.timeline import Replayed, Timeline, Track
 
 
@@ -24,6 +24,7 @@ def made(steps=40, *, replayed=True, window=200_000):
         heuristic=grow,
         calibrated=grow * 1.5,
         threshold=np.full(steps, window * 0.9),
+        policy="ContextGuard",
         window=window,
         recorded_window=window,
         factor_raw=np.full(steps, 1.7),
@@ -43,7 +44,7 @@ def names(figure):
 def test_it_draws_the_five_recorded_lines_and_the_marks():
     drawn = names(context_timeline(made(replayed=False)))
     assert {"recorded prompt tokens", "heuristic estimate", "calibrated estimate"} <= set(drawn)
-    assert {"threshold", "context window"} <= set(drawn)
+    assert {"ContextGuard threshold", "context window"} <= set(drawn)
     assert {"compaction", "overflow"} <= set(drawn)
 
 
@@ -69,7 +70,8 @@ def test_the_replay_is_dashed_named_modelled_and_starts_at_the_divergence():
 
 def test_hovering_says_tokens_their_share_of_the_window_and_the_step():
     trace = next(trace for trace in context_timeline(made()).data if trace.name == "recorded prompt tokens")
-    assert trace.hovertemplate == "%{y:.3~s} tokens (%{customdata}\u00a0%) at step %{x:,d}"
+    read = "recorded prompt tokens: %{y:.3~s} tokens (%{customdata}\u00a0%) at step %{x:,d}<extra></extra>"
+    assert trace.hovertemplate == read
     assert (trace.x[0], trace.customdata[0]) == (1, 10)
 
 
@@ -78,7 +80,7 @@ def test_what_has_no_value_is_neither_drawn_nor_in_the_legend():
     for column in (data.calibrated, data.threshold, data.factor, data.factor_raw):
         column[:] = np.nan
     figure = context_timeline(data)
-    assert {"calibrated estimate", "threshold", "correction factor, raw"}.isdisjoint(names(figure))
+    assert {"calibrated estimate", "ContextGuard threshold", "correction factor, raw"}.isdisjoint(names(figure))
     assert not any("correction" in (label.text or "") for label in figure.layout.annotations)
     assert figure.layout.height < context_timeline(made(replayed=False)).layout.height
 
@@ -103,7 +105,28 @@ def test_of_many_compactions_only_the_recording_is_drawn_in_full():
     assert edge.name.endswith("peaks")
     assert len(edge.x) <= 120
     assert np.nanmax(edge.y) == pytest.approx(np.nanmax(data.replayed.prompt_tokens))
-    assert "zoom in" in whole.layout.xaxis.title.text
+    assert whole.layout.xaxis.title.text == "step (model call)"
+    assert not shows_estimates(data, np.arange(len(data)))
+
+
+def test_many_compactions_of_the_replay_look_otherwise_than_those_recorded():
+    data = made(5_000)
+    many = np.arange(0, 5_000, 20)
+    data = replace(data, compactions=many, replayed=replace(data.replayed, compactions=many + 3))
+    marks = {trace.name: trace.marker for trace in context_timeline(data).data if "compaction" in trace.name}
+    recorded, replayed = marks["compaction"], marks["compaction, replayed"]
+    assert recorded.symbol != replayed.symbol
+    assert recorded.color != replayed.color
+
+
+def test_a_window_of_the_replay_alone_is_called_so_and_the_recording_read_against_its_own():
+    figure = context_timeline(replace(made(), window=64_000))
+    assert "context window of the replay" in names(figure)
+    assert "replay window 64k" in [label.text for label in figure.layout.annotations]
+    trace = next(trace for trace in figure.data if trace.name == "recorded prompt tokens")
+    assert trace.customdata[0] == 10
+    threshold = next(trace for trace in figure.data if trace.name == "ContextGuard threshold")
+    assert threshold.hovertemplate == "ContextGuard threshold: %{y:.3~s} tokens (%{customdata}\u00a0%)<extra></extra>"
 
 
 def test_text_that_is_not_ours_loses_its_tags():

@@ -44,7 +44,7 @@ def test_levels_that_are_near_each_other_keep_their_words_apart():
     data.threshold[:] = 199_000
     window, threshold = context_picture(data).levels
     assert abs(int(window.y) - int(threshold.y)) >= 13
-    assert (window.text, threshold.text) == ("window 200k", "threshold 199k")
+    assert (window.text, threshold.text) == ("window 200k", "ContextGuard threshold 199k")
 
 
 def test_a_session_without_steps_has_no_picture():
