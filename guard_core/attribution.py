@@ -3,7 +3,8 @@
 Between two calls where the request only grew, the difference of their prompt tokens is the real cost of the events in
 between. It is shared out by weight: lexical tokens (or a tokenizer's counts), each kind and tool at the session's own
 ratio. The first call fixes the overhead (system prompt, tools, framing). A recorded compaction, another model or a
-request that shrank starts a new baseline. What no call measured is estimated at the session's ratios.
+request that shrank starts a new baseline. What no call measured is estimated at the session's ratios. Where only the
+total of a session is recorded, the overhead makes the modelled requests sum to it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ from guard_core.ratios import (
 )
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
-# Where an event's tokens come from; `source` holds an index into this.
+# Where the tokens of an event (`source`) or of the overhead (`overhead_source`) come from: an index into this.
 ATTRIBUTION_SOURCES = (
     "assumed",  # nothing was measured in this session: starting ratios
     "exact",  # it is alone between two reported calls
     "shared",  # its part of the difference between two reported calls
     "session ratio",  # estimated at the session's own ratios
+    "session total",  # the overhead with which the modelled requests average what the recorded total gives per call
 )
-ASSUMED, EXACT, SHARED, SESSION = range(4)
+ASSUMED, EXACT, SHARED, SESSION, TOTAL = range(5)
 
 ATTRIBUTION_VERSION = 3
 # An event cannot cost more than one token per byte, or three times what the session's ratios say, plus framing.
@@ -147,8 +149,8 @@ class Attribution:
 
     @property
     def measured(self) -> bool:
-        """Did the provider report anything that this attribution rests on."""
-        return self.overhead_source != ASSUMED
+        """Did the provider report any single call, so that the tokens of the events rest on it."""
+        return self.overhead_source not in (ASSUMED, TOTAL)
 
     def to_bytes(self) -> bytes:
         """The attribution as bytes: equal attributions give equal bytes."""
@@ -349,7 +351,7 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
     """
     first = _first_calls(ledger)
     if not first:
-        return ledger.system_tokens + ledger.tools_tokens, 0, ASSUMED
+        return _overhead_of_total(ledger, tokens, ratios)
     kept, rests = _rests(ledger, first, tokens, ratios)
     if rests[0] < 0:
         step = next(iter(first.values()))
@@ -359,6 +361,20 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
     lower = [rest for rest, margin in zip(rests, unsure, strict=True) if 0 <= rest < rests[0] - margin]
     overhead = min(lower, default=rests[0])
     return overhead, rests[0] - overhead if next(iter(first)) < 0 else 0, SHARED
+
+
+def _overhead_of_total(ledger: Ledger, tokens: Ints, ratios: Ratios) -> tuple[int, int, int]:
+    """The overhead where no call was reported: with it the modelled requests sum to the total that was recorded.
+
+    Where the total covers other calls than the log has, their averages are made equal. Without a total it is what the
+    file holds of the fixed part.
+    """
+    total, calls = ledger.prompt_tokens_total, ledger.total_calls
+    if not total or not calls or not ledger.step_count:
+        return ledger.system_tokens + ledger.tools_tokens, 0, ASSUMED
+    inserted = tuple(_guesses(base, ratios) for base in ledger.bases)
+    views = attributed_steps(ledger, 0, PriceList(prefix_sums(tokens), inserted))
+    return max(0, round(total / calls - float(views.mean()))), 0, TOTAL
 
 
 def _first_calls(ledger: Ledger) -> dict[int, int]:

@@ -34,7 +34,7 @@ STEP_COLUMNS = (
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
-LEDGER_VERSION = 3  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 4  # of the stored bytes; raise it when a column is added or changes its meaning
 _SCALARS = (
     "system_tokens",
     "system_metadata_tokens",
@@ -44,6 +44,8 @@ _SCALARS = (
     "usage_ratio",
     "usage_reported_from",
     "agent",
+    "prompt_tokens_total",
+    "total_calls",
 )
 
 
@@ -81,6 +83,8 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     usage_ratio: float | None
     usage_reported_from: int
     agent: str
+    prompt_tokens_total: int | None
+    total_calls: int | None
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class Ledger:
     usage_ratio: float | None = None
     usage_reported_from: int = 0
     agent: str = ""  # the format of the recording, which is its agent's
+    prompt_tokens_total: int | None = None  # over `total_calls`, where no call has a count, as Session has it
+    total_calls: int | None = None
     _prefixes: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -183,6 +189,8 @@ class Ledger:
             usage_ratio=session.usage_ratio,
             usage_reported_from=session.usage_reported_from,
             agent=session.format,
+            prompt_tokens_total=session.prompt_tokens_total,
+            total_calls=session.total_calls,
         )
 
     def to_bytes(self) -> bytes:

@@ -240,7 +240,7 @@ def _write_decided(columns: dict[str, NDArray[Any]], step: int, decided: Decided
 
 def _notes(columns: dict[str, NDArray[Any]]) -> tuple[str, ...]:
     assumed = bool((columns["prompt_tokens_source"] == ASSUMED).any())
-    text = "the provider reported no usage: prompt tokens are assumed from the size of the content"
+    text = "no call has recorded usage: prompt tokens are assumed from the size of the content"
     return (text,) if assumed else ()
 
 

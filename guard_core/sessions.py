@@ -118,7 +118,9 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     `system` and `tools` are None where the format does not record them: the gap is then named, not guessed.
     `side_calls` are calls outside the main context (sub-agents, titles, summarisers): counted apart.
     `sub_agents` are the sessions that its tool calls started, `parent` is the `source_id` of the session that this one
-    belongs to: each only where the file says so.
+    belongs to: each only where the file says so. `prompt_tokens_total` is what the provider counted over all
+    `total_calls` answered requests of the session, in tokens, cached ones included: of files that hold this sum and no
+    count of any call.
     """
 
     events: tuple[Event, ...]
@@ -140,3 +142,12 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     usage_ratio: float | None = None  # simulated sessions only: prompt tokens = trunc(heuristic * ratio)
     usage_reported_from: int = 0  # simulated sessions only: first step at which usage is reported
+    prompt_tokens_total: int | None = None
+    total_calls: int | None = None
+
+    @property
+    def mean_prompt_tokens(self) -> int | None:
+        """Prompt tokens of a request on average over `total_calls`, rounded: the largest request has at least these."""
+        if not self.prompt_tokens_total or not self.total_calls:
+            return None
+        return (self.prompt_tokens_total + self.total_calls // 2) // self.total_calls

@@ -39,7 +39,8 @@ class Status(StrEnum):
 class WindowJudgement(msgspec.Struct, frozen=True):
     """A window in tokens, where it comes from, and what the recording says of it.
 
-    `at_least` is the largest answered prompt in tokens, 0 where none was counted. For people: `note` says what the
+    `at_least` is the largest answered prompt in tokens (their average where only the total is recorded), 0 where none
+    was counted. For people: `note` says what the
     status rests on, `origin` where the value is from.
     """
 
@@ -75,20 +76,24 @@ def judge(
     agent: str = "",
     model: str = "",
     said_automatic: bool = True,
+    averaged_over: int = 0,
 ) -> WindowJudgement:
     """A window against the evidence.
 
     `prompts`: the provider's counts of answered requests, in tokens; those not above 0 are left out. `triggers`: the
     counts at which the agent compacted by itself. `agent`: the recording's format. `model`: the name that a window of
     the table was looked up by; where its prompts are larger and exactly one documented variant holds them, that is it.
-    `said_automatic`: does the recording say of all these compactions that they were automatic.
+    `said_automatic`: does the recording say of all these compactions that they were automatic. `averaged_over`: the one
+    prompt given is the average of so many calls, so the largest had at least as many tokens; 0 where each is the count
+    of a single request.
     """
     at_least = max((int(count) for count in prompts if count > 0), default=0)
     if at_least > _room(window, agent):
         variants = models.documented_windows(model, at_least) if _is_looked_up(window) else []
         if len(variants) != 1:
-            return _judged(window, Status.CONTRADICTED, at_least, _contradiction(window, at_least))
-        note = f"prompts up to {at_least:,} tokens were answered, above {window.value:,} ({window.note})"
+            return _judged(window, Status.CONTRADICTED, at_least, _contradiction(window, at_least, averaged_over))
+        size = _average(at_least, averaged_over) if averaged_over else f"up to {at_least:,} tokens"
+        note = f"prompts {size} were answered, above {window.value:,} ({window.note})"
         window = Sourced(variants[0], Source.PROMPTS, note)
     fired = sorted(int(count) for count in triggers if count > 0)
     if agent in THRESHOLD_FROM_WINDOW and _is_looked_up(window) and fired and fired[-1] < DOUBTED_BELOW * window.value:
@@ -111,11 +116,18 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
     stated = window or models.window_of(session)
     if session.usage_ratio is not None:
         return _judged(stated, Status.KNOWN, 0, stated.note)
-    prompts = [call.prompt_tokens or 0 for call in session.calls]
-    model = models.main_model(session)
-    said = all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item))
-    triggers = automatic_triggers(session)
-    return judge(stated, prompts, triggers, agent=session.format, model=model, said_automatic=said)
+    prompts, averaged_over = [call.prompt_tokens or 0 for call in session.calls], 0
+    if not any(prompts) and session.mean_prompt_tokens:
+        prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
+    return judge(
+        stated,
+        prompts,
+        automatic_triggers(session),
+        agent=session.format,
+        model=models.main_model(session),
+        said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
+        averaged_over=averaged_over,
+    )
 
 
 def automatic_triggers(session: Session) -> list[int]:
@@ -139,15 +151,21 @@ def _is_looked_up(window: Sourced) -> bool:
     return window.source in (Source.MODEL_TABLE, Source.PROMPTS)
 
 
-def _contradiction(window: Sourced, at_least: int) -> str:
+def _average(at_least: int, calls: int) -> str:
+    return f"of on average {at_least:,} tokens over {calls:,} call{'' if calls == 1 else 's'}"
+
+
+def _contradiction(window: Sourced, at_least: int, averaged_over: int) -> str:
     words = {
         Source.MODEL_TABLE: "the model table's",
         Source.ASSUMED: "the assumed",
         Source.USER: "the window set here,",
     }
-    return (
-        f"a prompt of {at_least:,} tokens was answered, above {words.get(window.source, 'the stated')} {window.value:,}"
-    )
+    if averaged_over:
+        answered = f"prompts {_average(at_least, averaged_over)} were answered"
+    else:
+        answered = f"a prompt of {at_least:,} tokens was answered"
+    return f"{answered}, above {words.get(window.source, 'the stated')} {window.value:,}"
 
 
 def _doubt(window: Sourced, fired: list[int], said_automatic: bool) -> str:

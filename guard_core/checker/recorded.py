@@ -21,6 +21,11 @@ BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was ad
 
 
 def window_contradicted(story: Story, finding: Finding) -> None:
+    if story.average is not None:
+        if story.average <= story.window:
+            raise Wrong(f"the average request of {story.average} tokens is not larger than {story.window}")
+        agree(finding, window=story.window, tokens=story.average, calls=story.session.total_calls)
+        return
     larger = [step for step, count in enumerate(story.counts) if count is not None and count > story.window]
     if not larger:
         raise Wrong(f"no answered request is larger than {story.window}")
@@ -269,6 +274,11 @@ def no_usage(story: Story, finding: Finding) -> None:
     agree(finding, missing=len(missing), calls=len(calls))
     if finding.step not in missing:
         raise Wrong(f"the call of step {finding.step} is counted")
+    if story.average is not None:
+        total, over = story.session.prompt_tokens_total, story.session.total_calls
+        agree(finding, total=total, total_calls=over, average=story.average)
+    elif "total" in finding.numbers or "average" in finding.numbers:
+        raise Wrong("the session has no total, or counts of single calls")
 
 
 RECORDED: dict[str, Callable[..., None]] = {

@@ -55,6 +55,15 @@ class Story:
         return [call.prompt_tokens if (call.prompt_tokens or 0) > 0 else None for call in self.session.calls]
 
     @cached_property
+    def average(self) -> int | None:
+        """Tokens of a request on average, to the nearest whole number; None unless only the total is recorded."""
+        total, calls = self.session.prompt_tokens_total, self.session.total_calls
+        if not total or not calls or self.session.usage_ratio is not None or any(self.counts):
+            return None
+        whole, rest = divmod(total, calls)
+        return whole + (2 * rest >= calls)
+
+    @cached_property
     def places(self) -> list[int]:
         """The recorded compaction that each step's request is built on, -1: none."""
         return [

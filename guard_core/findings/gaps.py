@@ -7,7 +7,7 @@ import numpy as np
 from guard_core.baselines import silent_truncations
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case
-from guard_core.findings.words import at_step, counted
+from guard_core.findings.words import at_step, counted, totals_words
 
 
 def unreported(case: Case) -> list[Finding]:
@@ -21,6 +21,14 @@ def unreported(case: Case) -> list[Finding]:
     words = "Every figure is an estimate." if is_all else f"The first is {at_step(first)}."
     sentence = f"{len(missing):,} of {total:,} calls have no recorded token usage. {words}"
     numbers = {"missing": len(missing), "calls": total}
+    session = case.facts.session
+    if case.facts.is_uncounted and session.mean_prompt_tokens:
+        sentence += f" Only totals are recorded: {totals_words(session)}."
+        numbers |= {
+            "total": session.prompt_tokens_total or 0,
+            "total_calls": session.total_calls or 0,
+            "average": session.mean_prompt_tokens,
+        }
     severity = WARNING if is_all else INFO
     return [Finding("no_usage", severity, first, sentence, numbers, (), tuple(missing[:LISTED].tolist()), len(missing))]
 

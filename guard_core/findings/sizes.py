@@ -37,6 +37,8 @@ def contradicted_window(case: Case) -> list[Finding]:
     facts, window = case.facts, case.window
     if not case.is_recorded or window.status is not Status.CONTRADICTED:
         return []
+    if facts.is_uncounted:
+        return [_contradicted_on_average(facts)]
     recorded = facts.ledger.steps["prompt_tokens"]
     step, over = int(np.argmax(recorded)), np.flatnonzero(recorded > window.value)
     sentence = (
@@ -45,6 +47,17 @@ def contradicted_window(case: Case) -> list[Finding]:
     )
     numbers = {"window": window.value, "tokens": int(recorded[step]), "step": step, "calls": len(over)}
     return [Finding("window_contradicted", ERROR, step, sentence, numbers, (), _listed(over), len(over))]
+
+
+def _contradicted_on_average(facts: Facts) -> Finding:
+    """The same where only the total of all calls is recorded: the largest prompt was at least their average."""
+    window, average, calls = facts.window.value, facts.session.mean_prompt_tokens or 0, facts.session.total_calls or 0
+    sentence = (
+        f"Prompts of {average:,} tokens on average over {counted(calls, 'call')} were answered, above "
+        f"{stated_window(facts)} of {window:,}. Set the real window."
+    )
+    numbers = {"window": window, "tokens": average, "calls": calls}
+    return Finding("window_contradicted", ERROR, 0, sentence, numbers, (), (), calls)
 
 
 def stated_window(facts: Facts) -> str:

@@ -96,10 +96,9 @@ def _head(case: Case) -> str:
 
 def _contradicted(case: Case, finding: Finding) -> str:
     tokens, window = finding.numbers["tokens"], finding.numbers["window"]
-    return (
-        f"A prompt of {tokens:,} tokens was answered, above {stated_window(case.facts)} of {window:,}. "
-        "Set the real window."
-    )
+    on_average = case.facts.is_uncounted
+    answered = f"Prompts of {tokens:,} tokens on average were" if on_average else f"A prompt of {tokens:,} tokens was"
+    return f"{answered} answered, above {stated_window(case.facts)} of {window:,}. Set the real window."
 
 
 def _late(case: Case, finding: Finding) -> str:

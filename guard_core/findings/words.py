@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, WINDOW_FROM_TABLE
+from guard_core.sessions import Session
 from guard_core.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
@@ -50,6 +51,14 @@ def compactions_words(indices: Sequence[int]) -> str:
 def window_assumptions(window: WindowJudgement) -> tuple[str, ...]:
     """The codes of what a claim about this window rests on."""
     return _WINDOW_ASSUMPTIONS.get(window.status, ())
+
+
+def totals_words(session: Session) -> str:
+    """What the provider counted over all calls of a session, where only that is recorded."""
+    return (
+        f"{session.prompt_tokens_total:,} prompt tokens over {counted(session.total_calls or 0, 'call')}, "
+        f"{session.mean_prompt_tokens:,} on average"
+    )
 
 
 def if_window(window: WindowJudgement) -> str:

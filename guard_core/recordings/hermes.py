@@ -1,8 +1,8 @@
 """Hermes Agent: `state.db`, the lines of `hermes sessions export`, session files, and ShareGPT trajectories.
 
 Definition: `hermes_state.py` and `trajectory.py` of https://github.com/NousResearch/hermes-agent.
-Tokens are recorded per session only (input, cache read and cache write apart; their sum by `api_call_count` is the
-average, told in a note), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
+Tokens are recorded per session only (input, cache read and cache write apart; their sum over `api_call_count` calls is
+the session's total), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
 them, round a summary "[CONTEXT COMPACTION …": the copies are told as spans of the log (rewritten where their content
 was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
 "compression" and a child session went on: both are read as one; sub-agents and branches, children too, are sessions of

@@ -18,7 +18,7 @@ from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, value_t
 from guard_core.recordings import fields
 from guard_core.recordings.build import FactCounter, SessionBuilder
 from guard_core.recordings.fields import JSON
-from guard_core.recordings.hermes_rows import about, flag, is_summary, row_event, usage_note
+from guard_core.recordings.hermes_rows import about, flag, is_summary, row_event, totals, usage_note
 from guard_core.recordings.source import Source
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span
@@ -101,7 +101,10 @@ class RowReader:
     def session(self, row: JSON, notes: Iterable[str] = ()) -> Session:
         """The session when all rows are taken; `row` is the session's own."""
         self.builder.notes.append(usage_note(row))
-        return self.builder.session(**about(row), notes=tuple(notes))
+        counts = totals(row)
+        if counts.get("total_calls", 0) < len(self.builder.calls):  # a branch, or calls from before they were counted
+            counts = {}
+        return self.builder.session(**about(row), **counts, notes=tuple(notes))
 
     def _count(self, event: Event) -> None:
         self._facts.message()

@@ -7,6 +7,7 @@ from typing import Any
 from guard_core.events import Event, Part, ReasoningPart, TextPart
 from guard_core.recordings import chat, fields
 from guard_core.recordings.fields import JSON
+from guard_core.recordings.normalise import MAX_TOKENS
 from guard_core.recordings.source import Source
 from guard_core.sessions import Source as NumberSource
 from guard_core.sessions import Sourced
@@ -92,13 +93,16 @@ def about(row: JSON) -> dict[str, Any]:
     }
 
 
-def usage_note(row: JSON) -> str:
-    """The session's totals in words; Hermes records no tokens per call."""
-    counts = [fields.tokens(row, key) or 0 for key in ("input_tokens", "cache_read_tokens", "cache_write_tokens")]
+def totals(row: JSON) -> dict[str, int]:
+    """The session's totals, as fields of Session; empty where the row has none. Hermes records no tokens per call."""
+    total = sum(fields.tokens(row, key) or 0 for key in ("input_tokens", "cache_read_tokens", "cache_write_tokens"))
     calls = fields.tokens(row, "api_call_count") or 0
-    if not calls or not sum(counts):
+    return {"prompt_tokens_total": total, "total_calls": calls} if 0 < total <= MAX_TOKENS and calls else {}
+
+
+def usage_note(row: JSON) -> str:
+    """What the session has in place of counts per call."""
+    if not (counts := totals(row)):
         return "Hermes records no tokens per call."
-    return (
-        f"Hermes records tokens per session only: {sum(counts)} prompt tokens (cached ones included) in {calls} calls, "
-        f"{sum(counts) // calls} on average."
-    )
+    total, calls = counts["prompt_tokens_total"], counts["total_calls"]
+    return f"Hermes records tokens per session only: {total:,} prompt tokens (cached ones included) in {calls:,} calls."

@@ -165,6 +165,8 @@ def _draft(line: Line, source: Source) -> _Draft:
     ratio = session.usage_ratio
     if ratio is not None and not (math.isfinite(ratio) and ratio > 0):
         raise DamagedRecording("usage_ratio is no positive number")
+    for name in ("prompt_tokens_total", "total_calls"):
+        normalise.count(getattr(session, name), name)
     counts = {name: fields.tokens(fields.mapping(line.obj, "counts"), name) or 0 for name in _LISTS}
     if counts["events"] > source.limits.events:
         raise LimitExceeded(f"a session with {counts['events']} events (limit {source.limits.events})")

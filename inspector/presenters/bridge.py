@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.attribution import ATTRIBUTION_SOURCES, Attribution
+from guard_core.attribution import ASSUMED, ATTRIBUTION_SOURCES, Attribution
 from guard_core.bridge import FIXED, INSERTED, PROLOGUE, UNEXPLAINED, Bridge, Part
 from guard_core.sessions import Source
 from inspector.presenters.numbers import percent, signed, step_number, tokens
@@ -99,7 +99,7 @@ def _source(name: str, attribution: Attribution, recorded: bool) -> str:
     if name == UNEXPLAINED:
         return Source.RECOMPUTED.value
     if not attribution.measured:
-        return ATTRIBUTION_SOURCES[attribution.overhead_source]
+        return ATTRIBUTION_SOURCES[attribution.overhead_source if name == FIXED else ASSUMED]
     return Source.MODELLED.value if name == PROLOGUE or (name == INSERTED and not recorded) else ATTRIBUTED
 
 

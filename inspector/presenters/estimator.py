@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from guard_core.attribution import ATTRIBUTION_SOURCES, Attribution
+from guard_core.attribution import ATTRIBUTION_SOURCES, TOTAL, Attribution
 from guard_core.comparison import COUNTERS, GIVENS
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import METHODS, Errors
@@ -22,7 +22,7 @@ TABLE_ROWS = 50
 HEADS = ("calls", "bias", "MAPE", "p95", "worst call")
 POINT_HEADS = ("step", "recorded", "heuristic", "ratio")
 NO_USAGE = (
-    "The provider reported no prompt tokens in this file, so no estimate can be checked against them. "
+    "No call in this file has the provider's count of prompt tokens, so no estimate can be checked against them. "
     "What the tokenizers say of the texts is below."
 )
 SIMULATED = (
@@ -104,10 +104,13 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
     """Overhead, prologue, what the file lacks after a compaction, and residual of the attribution, with sources."""
     recorded = ledger.steps["prompt_tokens"]
     reported = recorded > 0
-    source = MODELLED if found.measured else ASSUMED
+    source = MODELLED if found.measured or found.overhead_source == TOTAL else ASSUMED
+    holds = "system prompt, tools, framing: tokens"
+    if found.overhead_source == TOTAL:
+        holds += ", chosen so that the modelled requests average what the recorded total gives per call"
     missing = unrecorded(ledger, found.residual)
     made = [
-        _fact("overhead of every request", tokens(found.overhead), source, "system prompt, tools, framing: tokens"),
+        _fact("overhead of every request", tokens(found.overhead), source, holds),
         _fact(
             "prologue",
             tokens(found.prologue),

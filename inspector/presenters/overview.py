@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from guard_core.attribution import TOTAL
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
-from guard_core.findings.words import compactions_words
+from guard_core.findings.words import compactions_words, totals_words
 from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
@@ -303,7 +304,9 @@ def _missing_from_every_request(facts: Facts) -> list[str]:
     session, attribution = facts.session, facts.attribution
     absent = {"the system prompt": session.system, "the tool definitions": session.tools}
     names = " and ".join(name for name, value in absent.items() if value is None)
-    gaps = [f"{names}{_about(facts.fixed_not_in_file, 'of every request', at_most=True)}"] if names else []
+    measure = "recorded total less the estimated messages" if attribution.overhead_source == TOTAL else COUNTS_LESS
+    fixed = _about(facts.fixed_not_in_file, "of every request", measure, at_most=True)
+    gaps = [f"{names}{fixed}"] if names else []
     if attribution.prologue:
         gaps.append(f"how the conversation began{_about(attribution.prologue, 'before the first message')}")
     return gaps
@@ -329,17 +332,22 @@ def _missing_around_compactions(facts: Facts) -> list[str]:
 def _missing_counts(facts: Facts) -> list[str]:
     reported, calls = int(facts.requests.reported.sum()), facts.ledger.step_count
     if not reported:
-        return ["the provider's token counts"]
+        if facts.session.mean_prompt_tokens is None:
+            return ["the provider's token counts"]
+        return [f"the provider's token counts per call: only totals are recorded, {totals_words(facts.session)}"]
     return [f"the provider's count of {counted(calls - reported, 'call')}"] if reported < calls else []
 
 
-def _about(count: int, where: str, *, at_most: bool = False) -> str:
+COUNTS_LESS = "recorded counts less the messages"
+
+
+def _about(count: int, where: str, measure: str = COUNTS_LESS, *, at_most: bool = False) -> str:
     """Tokens that the recorded counts hold and the file's messages do not; nothing where no count says so.
 
     `at_most`: something else that is in every request may be among them, such as files attached again.
     """
     about = "at most about" if at_most else "about"
-    return f": {about} {tokens(count)} tokens {where} (recorded counts less the messages)" if count > 0 else ""
+    return f": {about} {tokens(count)} tokens {where} ({measure})" if count > 0 else ""
 
 
 TABLE_ROWS = 50  # 550 nodes of the page

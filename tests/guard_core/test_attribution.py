@@ -4,11 +4,13 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
-from guard_core.attribution import EXACT, SESSION, SHARED, Attribution, attribute
+from guard_core.attribution import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED, Attribution, attribute
 from guard_core.errors import GuardError
+from guard_core.findings.counts import requests_of
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.simulator.samples import SAMPLES, big_session
@@ -76,6 +78,38 @@ def test_a_recording_without_usage_is_assumed(no_usage_reported):
     assert not found.measured
     assert set(found.source) == {0}
     assert found.tokens.min() > 0
+
+
+def test_a_recorded_total_is_the_sum_of_the_modelled_requests(no_usage_reported):
+    size = int(requests_of(Ledger.of(no_usage_reported)).tokens.sum())
+    ledger = Ledger.of(msgspec.structs.replace(no_usage_reported, prompt_tokens_total=size + 90_003, total_calls=10))
+    found = attribute(ledger)
+    assert found.overhead == 9_000
+    assert ATTRIBUTION_SOURCES[found.overhead_source] == "session total"
+    assert requests_of(ledger, found).tokens.sum() == pytest.approx(size + 90_003, abs=5)
+    assert set(found.source) == {0}
+
+
+def test_a_recorded_total_holds_on_top_of_a_compaction(no_usage_reported):
+    cut = RecordedCompaction(8, Evidence.DECLARED, "summary", (Inserted(0), Span(6, 8)), (user("summary " * 90),))
+    total = {"prompt_tokens_total": 777_777, "total_calls": 10}
+    ledger = Ledger.of(msgspec.structs.replace(no_usage_reported, compactions=(cut,), **total))
+    assert requests_of(ledger).tokens.sum() == pytest.approx(777_777, abs=5)
+
+
+def test_a_total_over_other_calls_than_the_log_has_gives_the_average(no_usage_reported):
+    value = msgspec.structs.replace(no_usage_reported, prompt_tokens_total=400_000, total_calls=40)
+    assert requests_of(Ledger.of(value)).tokens.mean() == pytest.approx(10_000, abs=1)
+
+
+def test_a_total_smaller_than_the_content_leaves_no_negative_overhead(no_usage_reported):
+    value = msgspec.structs.replace(no_usage_reported, prompt_tokens_total=10, total_calls=10)
+    assert attribute(Ledger.of(value)).overhead == 0
+
+
+def test_a_total_says_nothing_where_calls_have_counts(short_chat):
+    value = msgspec.structs.replace(short_chat, prompt_tokens_total=900_000, total_calls=2)
+    assert attribute(Ledger.of(value)).overhead == attribute(Ledger.of(short_chat)).overhead
 
 
 def test_reasoning_that_is_not_sent_again_costs_little():

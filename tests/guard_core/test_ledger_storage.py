@@ -1,5 +1,6 @@
 """A ledger is stored as bytes and comes back as it was."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,6 +17,12 @@ def test_it_comes_back_exactly(tool_heavy):
     assert all(np.array_equal(again.steps[name], ledger.steps[name]) for name in STEP_COLUMNS)
     assert again.to_bytes() == ledger.to_bytes()
     assert again.events["bytes"].dtype == np.int64
+
+
+def test_it_keeps_the_totals_of_a_session_without_counts(no_usage_reported):
+    value = msgspec.structs.replace(no_usage_reported, prompt_tokens_total=90_000, total_calls=12)
+    again = Ledger.from_bytes(Ledger.of(value).to_bytes())
+    assert (again.prompt_tokens_total, again.total_calls) == (90_000, 12)
 
 
 def test_it_keeps_an_empty_session(short_chat):
@@ -38,7 +45,7 @@ def test_it_refuses_other_bytes_in_a_sentence(data):
 
 def test_it_refuses_another_version(short_chat):
     data = Ledger.of(short_chat).to_bytes()
-    other = data.replace(b"\xa7version\x03", b"\xa7version\x63")
+    other = data.replace(b"\xa7version\x04", b"\xa7version\x63")
     assert other != data
     with pytest.raises(GuardError, match="version 99"):
         Ledger.from_bytes(other)

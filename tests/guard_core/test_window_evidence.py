@@ -139,3 +139,28 @@ def test_a_simulated_session_proves_nothing_about_a_window():
     window = Sourced(8_000, Source.ASSUMED, "set by the scenario")
     judged = judge_session(session([20_000], window=window, usage_ratio=1.3))
     assert (judged.status, judged.value) == (Status.KNOWN, 8_000)
+
+
+def test_an_average_above_the_window_contradicts_it_where_only_the_total_is_recorded():
+    value = session([None, None], prompt_tokens_total=10_816_853, total_calls=82)
+    judged = judge_session(value)
+    assert (judged.status, judged.at_least) == (Status.CONTRADICTED, 131_913)
+    assert judged.note == "prompts of on average 131,913 tokens over 82 calls were answered, above the assumed 128,000"
+    assert judge_session(value, Sourced(131_913, Source.USER, "given")).status is Status.KNOWN
+
+
+def test_an_average_below_the_window_leaves_it_assumed():
+    judged = judge_session(session([None], prompt_tokens_total=900_000, total_calls=82))
+    assert (judged.status, judged.at_least) == (Status.ASSUMED, 10_976)
+
+
+def test_an_average_above_the_tables_window_takes_the_documented_variant_that_holds_it():
+    value = session([None], prompt_tokens_total=2_480_000, total_calls=8, model="claude-sonnet-4-5")
+    judged = judge_session(value)
+    assert (judged.value, judged.source) == (1_000_000, Source.PROMPTS)
+    assert judged.note.startswith("prompts of on average 310,000 tokens over 8 calls were answered, above 200,000")
+
+
+def test_counts_of_single_calls_go_before_a_total():
+    judged = judge_session(session([50_000, None], prompt_tokens_total=10_816_853, total_calls=82))
+    assert (judged.status, judged.at_least) == (Status.ASSUMED, 50_000)

@@ -94,7 +94,9 @@ def stories(draw: st.DrawFn) -> Session:
         calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, model="nameless"))
     window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Source.RECORDER))))
     format_ = draw(st.sampled_from(["", "claude-code", "adk"]))
-    return Session(tuple(log), tuple(calls), made, window=window, format=format_)
+    total = draw(st.none() | st.integers(1, 10**7))
+    totals = {"prompt_tokens_total": total, "total_calls": None if total is None else len(calls)}
+    return Session(tuple(log), tuple(calls), made, window=window, format=format_, **totals)
 
 
 def contradictions(session: Session, policies: tuple[tuple[str, int], ...] = ()) -> list[str]:

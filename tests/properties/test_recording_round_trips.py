@@ -107,6 +107,8 @@ def sessions(draw: st.DrawFn) -> Session:
         notes=tuple(draw(st.lists(TEXT, max_size=2))),
         usage_ratio=draw(st.none() | st.floats(0.01, 100)),
         usage_reported_from=draw(COUNT),
+        prompt_tokens_total=draw(MAYBE_COUNT),
+        total_calls=draw(MAYBE_COUNT),
     )
 
 

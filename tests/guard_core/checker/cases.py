@@ -110,6 +110,9 @@ def recordings() -> Iterator[tuple[str, Session]]:
     """Sessions, by what is wrong with them."""
     yield "healthy", exchange(8, tokens=growing())
     yield "contradicted", exchange(8, tokens=growing(99_000))
+    totals = {"prompt_tokens_total": 1_234_567, "total_calls": 9}
+    yield "contradicted on average", exchange(8, tokens=lambda turn: None, **totals)
+    yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Source.RECORDER), **totals)
     yield "near", exchange(8, tokens=growing(90_500))
     yield "assumed", exchange(8, tokens=growing(118_000), window=None, model="nameless")
     yield (

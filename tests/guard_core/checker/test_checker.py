@@ -75,6 +75,20 @@ def test_a_claim_about_another_session_is_caught(recorded):
             assert check(healthy.session, [finding], claims.window), finding.kind
 
 
+@pytest.mark.parametrize("name", ["contradicted on average", "only totals"])
+def test_a_false_number_about_the_totals_of_a_session_is_caught(name, recorded):
+    claims = recorded[name]
+    about = [item for item in claims.findings if item.kind in ("no_usage", "window_contradicted")]
+    assert len(about) == (2 if name == "contradicted on average" else 1)
+    false = [(item.kind, what, lie) for item in about for what, lie in lies(item)]
+    assert [(kind, what) for kind, what, lie in false if not check(claims.session, [lie], claims.window)] == []
+
+
+def test_an_average_above_the_window_is_claimed_only_of_a_session_with_a_total(recorded):
+    finding = next(item for item in recorded["contradicted on average"].findings if item.kind == "window_contradicted")
+    assert check(recorded["not counted"].session, [finding], recorded["not counted"].window)
+
+
 def test_a_verdict_that_repeats_no_finding_is_caught(recorded):
     claims = recorded["needless"]
     other = msgspec.structs.replace(claims.verdict, kind="loop")

@@ -1,6 +1,7 @@
 """`verdict` prints what matters most in each session, as text and as JSON with every number."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,18 @@ def test_a_window_that_is_given_is_the_one_that_is_judged(loop, capsys):
     assert main(["verdict", loop, "--json", "--window", "1M"]) == 0
     (session,) = json.loads(capsys.readouterr().out)["sessions"]
     assert (session["window"]["value"], session["window"]["source"]) == (1_000_000, "user")
+
+
+def test_a_session_with_totals_only_is_held_against_its_window_by_their_average(capsys):
+    path = FILES.parent / "rules" / "hermes" / "default-200k" / "state.db"
+    if not path.exists():
+        pytest.skip("the recording is not beside the repository")
+    assert main(["verdict", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "window: 128,000 tokens, assumed (contradicted)" in text
+    assert "Only totals are recorded: 10,816,853 prompt tokens over 82 calls, 131,913 on average." in text
+    peak = int(re.search(r"peak: ([\d,]+) tokens", text)[1].replace(",", ""))
+    assert peak > 131_913
 
 
 def test_one_session_of_many_can_be_asked_for(capsys):

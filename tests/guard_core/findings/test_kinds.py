@@ -174,6 +174,24 @@ def test_calls_without_usage_are_counted(no_usage_reported):
     assert "Every figure is an estimate." in found.sentence
 
 
+def test_totals_are_named_where_no_call_has_a_count(no_usage_reported):
+    counted = msgspec.structs.replace(no_usage_reported, prompt_tokens_total=10_816_853, total_calls=82)
+    found = findings(counted)["no_usage"]
+    assert "Only totals are recorded: 10,816,853 prompt tokens over 82 calls, 131,913 on average." in found.sentence
+    assert (found.numbers["total"], found.numbers["total_calls"], found.numbers["average"]) == (10_816_853, 82, 131_913)
+
+
+def test_a_window_below_the_average_of_all_calls_is_contradicted_on_average():
+    totals = {"prompt_tokens_total": 10_816_853, "total_calls": 82}
+    built = chat(None, None, source=Source.ASSUMED, **totals)
+    found = findings(built)["window_contradicted"]
+    assert found.numbers == {"window": 128_000, "tokens": 131_913, "calls": 82}
+    assert found.sentence == (
+        "Prompts of 131,913 tokens on average over 82 calls were answered, above the assumed window of 128,000. "
+        "Set the real window."
+    )
+
+
 def test_a_prompt_that_falls_while_the_log_grows_is_a_silent_truncation():
     prompts = [20_000, 20_100, 9_000, 9_100]
     found = findings(chat(*prompts, window=100_000))["silent_truncation"]

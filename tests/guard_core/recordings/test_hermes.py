@@ -12,9 +12,11 @@ import pytest
 
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts
 from guard_core.recordings.hermes import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Rewritten, Span
+from guard_core.window_evidence import Status
 from tests.guard_core.recordings.reading import (
     SAMPLES,
     check_hostile,
@@ -113,8 +115,23 @@ def test_rows_are_read_and_tokens_are_told_for_the_session(database):
     )
     assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
     assert session.calls[0].prompt_tokens is None
-    assert "100 prompt tokens (cached ones included) in 4 calls, 25 on average" in session.notes[0]
+    assert "100 prompt tokens (cached ones included) in 4 calls" in session.notes[0]
+    assert (session.prompt_tokens_total, session.total_calls, session.mean_prompt_tokens) == (100, 4, 25)
     assert (recording.facts.messages, recording.facts.tool_calls, recording.facts.model_calls) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("counts", [{"api_call_count": 0}, {"api_call_count": 1}, {"api_call_count": None}])
+def test_totals_that_do_not_cover_every_call_of_the_log_are_left_out(database, counts):
+    """The columns came with different versions, and a branch counts its own calls only."""
+    rows = [row("user", "List", 1), row("assistant", "Look", 2), row("user", "And", 3), row("assistant", "Done", 4)]
+    session = read_as(FORMAT, database(*rows, sessions=(SESSION | counts,))).sessions[0]
+    assert (session.prompt_tokens_total, session.total_calls, session.mean_prompt_tokens) == (None, None, None)
+
+
+def test_an_export_has_the_totals_of_its_session():
+    messages = [row("user", "List", 1), row("assistant", "Look", 2)]
+    session = read_as(FORMAT, lines(SESSION | {"messages": messages})).sessions[0]
+    assert (session.prompt_tokens_total, session.total_calls) == (100, 4)
 
 
 def test_a_compaction_in_place_is_declared_and_its_copies_are_no_new_events(database):
@@ -171,6 +188,7 @@ def test_a_session_ended_by_compression_goes_on_in_its_child(database):
     assert texts(session) == ["List", "Look", "More", "Done"]
     assert session.compactions[0].base == (Inserted(0), Span(2, 3))
     assert "200 prompt tokens" in session.notes[0]
+    assert (session.prompt_tokens_total, session.total_calls) == (200, 8)
     assert (len(recording.sessions), recording.facts.compactions) == (1, 1)
 
 
@@ -417,3 +435,12 @@ def test_it_finds_every_compaction_that_the_agent_made_and_where():
     # `after_call` counts from 0 over all calls, those that wrote the summaries before it included.
     assert steps == [item["after_call"] + 1 - before for before, item in enumerate(truth)]
     assert recording.facts.compactions == len(truth) == 7
+
+
+@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+def test_the_modelled_requests_of_a_real_session_sum_to_its_recorded_total():
+    """The stub that answered counted 10,816,853 prompt tokens in 82 calls, the largest of 150,000."""
+    facts = Facts.of(read_as(FORMAT, (RULES / "state.db").read_bytes()).sessions[0])
+    assert facts.requests.tokens.sum() == pytest.approx(10_816_853, abs=41)
+    assert int(facts.requests.tokens.max()) == pytest.approx(150_000, rel=0.05)
+    assert facts.window.status is Status.CONTRADICTED

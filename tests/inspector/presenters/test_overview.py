@@ -68,6 +68,17 @@ def test_missing_counts_are_named():
     assert "the provider's token counts" in overview.missing(Facts.of(session(*events, reported=False)))
 
 
+def test_totals_are_named_where_no_call_has_a_count():
+    totals = {"prompt_tokens_total": 90_001, "total_calls": 2}
+    gaps = overview.missing(Facts.of(session(user("one"), model("two"), model("three"), reported=False, **totals)))
+    assert (
+        "the provider's token counts per call: only totals are recorded, 90,001 prompt tokens over 2 calls, 45,001 on "
+        "average"
+    ) in gaps
+    (fixed,) = [gap for gap in gaps if "system prompt" in gap]
+    assert "tokens of every request (recorded total less the estimated messages)" in fixed
+
+
 def test_findings_of_both_sides_come_gravest_first():
     facts = Facts.of(SAMPLES["small-window"].build())
     found = recorded_findings(facts)

@@ -117,6 +117,19 @@ def test_every_figure_of_the_bridge_has_its_source(client, base):
         assert all(re.search(r'data-source="[a-z ]+"', row) for row in rows)
 
 
+def test_where_only_a_total_is_recorded_the_fixed_part_rests_on_it_and_the_messages_are_assumed(client, store):
+    events = (user("go"), tool_call(), tool_result("x" * 6_000), model("done"), user("and now?"), model("yes"))
+    value = _compacted(session(*events), [None] * 3)
+    row = store(replace(value, prompt_tokens_total=90_000, total_calls=3))
+    text = client.get(row.get_absolute_url() + "c/1/").content.decode()
+    table = text[text.index("bridge-table") : text.index("<tfoot>")]
+    fixed, *others = [row for row in re.findall(r"<tr>.*?</tr>", table, re.S) if "data-source" in row]
+    assert "System prompt" in fixed
+    assert 'data-source="session total"' in fixed
+    assert others
+    assert not any("session total" in row or "attributed" in row for row in others)
+
+
 def test_the_policys_own_estimate_is_named_beside_the_prompt_tokens(client, base):
     text = client.get(base + "1/?side=replayed").content.decode()
     assert re.search(r"by its own estimate: 180,018 ≥ 180,000 \(UTF-8 bytes // 4 = 90,009, factor 2.000\)", text)

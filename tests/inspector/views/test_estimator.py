@@ -94,8 +94,18 @@ def test_a_session_without_usage_says_so(client, store):
     row = store(session(user("a question"), model("an answer"), reported=False))
     finish()
     html = client.get(address(row)).content.decode()
-    assert "no prompt tokens in this file" in html
+    assert "No call in this file has the provider&#x27;s count of prompt tokens" in html
     assert "o200k_base" in html
+
+
+def test_an_overhead_that_only_a_recorded_total_gives_says_so(client, store):
+    totals = {"prompt_tokens_total": 90_000, "total_calls": 1}
+    row = store(session(user("a question"), model("an answer"), reported=False, **totals))
+    finish()
+    html = client.get(address(row)).content.decode()
+    overhead = html[html.index("overhead of every request") :].partition("</dd>")[0]
+    assert 'data-source="modelled"' in overhead
+    assert "average what the recorded total gives per call" in overhead
 
 
 def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, coding):
