@@ -130,7 +130,7 @@ def test_each_session_of_a_folder_is_one_and_pieces_of_none_are_told(home, agent
     shot(home, "upload-storage", full_page=True)
     home.get_by_role("link", name="show the list").click()
     home.locator(".row-title").first.wait_for()
-    titles = home.locator(".row-title").all_inner_texts()
+    titles = home.locator(".row-title .truncate").all_inner_texts()
     assert sorted(titles) == ["first of the folder", "second of the folder"]
 
 

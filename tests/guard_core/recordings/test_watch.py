@@ -31,6 +31,8 @@ def samples():
 
 
 FILES = {**TEXTS, **samples()}
+# Aider's is Markdown, and the export is strict about every key by itself.
+BY_NAME = {name: content for name, content in FILES.items() if not name.startswith(("aider", "compaction-inspector"))}
 
 
 def key_of(name: str) -> re.Pattern[bytes]:
@@ -55,22 +57,18 @@ def misread(content, before, keys, new):
     return lost
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_it_never_loses_figures_under_a_new_name_without_a_problem(name):
     before = read(FILES[name])
-    names = NAMES.get(before.format)
-    if names is None:
-        pytest.skip("nothing in this format is found by its name")
+    names = NAMES[before.format]
     keys = sorted(names.usage | names.counts | names.beside | names.tools)
     assert misread(FILES[name], before, keys, lambda key: f"{key}_v2") == []
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_it_knows_an_object_of_counts_or_calls_under_any_name(name):
     before = read(FILES[name])
-    names = NAMES.get(before.format)
-    if names is None:
-        pytest.skip("nothing in this format is found by its name")
+    names = NAMES[before.format]
     assert misread(FILES[name], before, sorted(names.usage | names.tools), lambda _: "zzz") == []
 
 
