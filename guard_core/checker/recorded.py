@@ -17,6 +17,7 @@ from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
 from guard_core.tokens.lexical import lexical_tokens
 from guard_core.window_evidence import Status
 
+_MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
 BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was added and half of what was removed
 
 
@@ -152,7 +153,8 @@ def request_lost(story: Story, finding: Finding) -> None:
     """The words are searched in every message of every request since the first compaction that removed theirs."""
     message, quote = number(finding, "message"), str(number(finding, "quote"))
     if not quote or not any(
-        " ".join(part_text(part).split()).startswith(quote) for part in story.session.events[message].parts
+        " ".join(part_text(part).split()).lstrip(_MARKS).startswith(quote)
+        for part in story.session.events[message].parts
     ):
         raise Wrong(f"message {message} does not begin with the quoted words")
     removals = [
