@@ -74,10 +74,12 @@ def _saved(facts: Facts) -> dict[str, str]:
     known = [item for item in facts.recording.fired if item.counted and not facts.removes_nothing(item.counted)]
     if not known:
         return _kpi("tokens saved by compaction", DASH, "", _why_nothing_saved(facts))
-    saved = sum(max(0, item.before - item.after) for item in known)
-    mean = sum(item.after for item in known) / max(1, sum(item.before for item in known))
-    note = f"by {counted(len(known), 'compaction')}, to {100 * mean:.0f} % of the former size on average"
-    return _kpi("tokens saved by compaction", tokens(saved), Source.RECOMPUTED.value, note)
+    # What the pages of the compactions lead from: the request before and what was added, not the agent's own count.
+    before = [facts.grown_to(item.step) for item in known]
+    saved = sum(before) - sum(item.after for item in known)
+    share = sum(item.after for item in known) / max(1, sum(before))
+    note = f"by {counted(len(known), 'compaction')}, to {100 * share:.0f} % of the former size on average"
+    return _kpi("tokens saved by compaction", tokens(saved), Source.MODELLED.value, note)
 
 
 def _why_nothing_saved(facts: Facts) -> str:

@@ -254,3 +254,13 @@ def test_one_message_is_one_message_and_a_session_without_calls_has_no_step(clie
     assert "1 message ·" in text
     assert "1 messages" not in text
     assert "Step 1" not in text
+
+
+def test_the_tile_of_tokens_saved_is_the_sum_of_the_pages(client, coding):
+    address = coding.get_absolute_url()
+    tile = re.search(r"tokens saved by compaction</dt>.*?([\d,]+)", client.get(address).content.decode(), re.S)
+    saved = 0
+    for place in (1, 2, 3):
+        total = bridge(client.get(f"{address}c/{place}/").content.decode())[2]
+        saved += total[0] + total[1] - total[4]  # before and what was added since, less what was sent after
+    assert number(tile.group(1)) == saved
