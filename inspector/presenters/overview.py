@@ -94,7 +94,7 @@ def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
     known_part, heuristic = recorded - facts.not_in_file, observed.columns["heuristic_sent"]
     known = (recorded > 0) & (known_part > 0) & (heuristic > 0)
     if not known.any():
-        return _kpi("estimator bias", DASH, "", "the provider's counts are not in this file")
+        return _kpi("estimator bias", DASH, "", "no call in this file has the provider's count")
     bias = float(heuristic[known].sum() / known_part[known].sum() - 1)
     note = f"heuristic against provider, {counted(int(known.sum()), 'call')}"
     note += ", without what is not in the file" if facts.not_in_file.any() else ""
@@ -231,7 +231,7 @@ def _peak_sentence(facts: Facts) -> str:
     size = fill if facts.recording.window_counts else f"{tokens(peak.tokens)} tokens"
     where = f"{size} at step {step_number(peak.step)}"
     if facts.is_uncounted:
-        return f"No provider counts in this file: the lines are estimates, with a peak of {where}."
+        return f"No call in this file has the provider's count: the lines are estimates, with a peak of {where}."
     how = "Recorded prompt tokens peak" if peak.source == "recorded" else "Prompt tokens peak, modelled,"
     return f"{how} at {where}."
 

@@ -167,3 +167,12 @@ def test_the_chart_and_the_panel_keep_the_recordings_window_apart_from_the_repla
     (window,) = [fact for fact in response.context["facts"] if fact["name"] == "window"]
     assert window["value"] == "200,000 tokens"
     assert window["note"].endswith("the replay uses 100,000")
+
+
+def test_a_session_with_totals_only_is_not_said_to_hold_no_counts_at_all(client, store):
+    totals = {"prompt_tokens_total": 90_001, "total_calls": 2}
+    row = store(session(user("one"), model("two"), model("three"), reported=False, **totals))
+    text = client.get(row.get_absolute_url()).content.decode()
+    assert "the lines are estimates" in text
+    assert "No provider counts in this file" not in text
+    assert "only totals are recorded, 90,001 prompt tokens over 2 calls, 45,001 on average" in text
