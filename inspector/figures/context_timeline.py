@@ -16,7 +16,7 @@ from inspector.figures.uncertainty import share_off
 from inspector.presenters.numbers import step_number
 
 MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
-TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 168
+TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 188
 TRACK_POINTS = 150  # and as many compactions, in 24 pixels of height
 LABEL_GAP = 15  # pixels between two labels at the right edge
 FEW_MARKS = 60  # more marks than this are drawn small
@@ -209,7 +209,7 @@ def _mark_traces(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
         name = "compaction, replayed"
         traces.append(_marks(name, data.replayed.compactions, values, REPLAYED_MARK, theme.REPLAYED, start, stop))
         name = "overflow, replayed"
-        shapes = ("x-open", "line-ew")
+        shapes = ("x-open", "x-thin")
         traces.append(_marks(name, data.replayed.overflows, values, shapes, theme.OVERFLOW, start, stop))
     return [trace for trace in traces if len(trace["x"])]
 

@@ -211,16 +211,19 @@ def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) ->
 
 def caption(data: Timeline, facts: Facts, name: str) -> str:
     """The finding of the chart in words, and what a view of all of it leaves out."""
-    first = _peak_sentence(facts)
-    if not shows_estimates(data, np.arange(len(data))):
-        first = f"{first} More than {DENSE} compactions: zoom in to see the estimates."
+    words = f"{_peak_sentence(facts)} Replayed under {name}{_replay_words(data)}"
+    if shows_estimates(data, np.arange(len(data))):
+        return words
+    return f"{words} More than {DENSE} compactions: zoom in to see the estimates."
+
+
+def _replay_words(data: Timeline) -> str:
     if data.replayed is None or data.replayed.divergence is None:
-        return f"{first} Replayed under {name}, every request is the same."
+        return ", every request is the same."
     steps = data.replayed.compactions
     where = f", the first at step {step_number(int(steps[0]))}" if len(steps) else ""
     words = counted(len(steps), "compaction")
-    diverges = step_number(data.replayed.divergence)
-    return f"{first} Replayed under {name}: {words}{where}; modelled from step {diverges} on."
+    return f": {words}{where}; modelled from step {step_number(data.replayed.divergence)} on."
 
 
 def _peak_sentence(facts: Facts) -> str:

@@ -48,5 +48,16 @@ def test_what_was_set_is_not_hidden_by_the_header(open_page, asked, width):
     page = open_page(width, 500)
     for address in ("?window_typed=many#window-question", "?window_typed=several#window-question"):
         page.goto(asked + address)
-        header, question = (page.locator(name).bounding_box() for name in (".topbar", "#window-question"))
-        assert question["y"] >= header["y"] + header["height"]
+        assert below_the_header(page)
+    page.goto(asked)
+    page.get_by_label("Set it for all sessions of model-of-our-own").fill("100k")
+    for button in ("Set", "Undo"):
+        assert below_the_header(page)
+        with page.expect_navigation():
+            page.get_by_role("button", name=button, exact=True).click()
+
+
+def below_the_header(page) -> bool:
+    """Is the question not covered by what stays at the top."""
+    header, question = (page.locator(name).bounding_box() for name in (".topbar", "#window-question"))
+    return question["y"] >= header["y"] + header["height"]

@@ -1,5 +1,9 @@
 """The overview's figures: one peak, what the file lacks with its tokens, and no figure that follows from the gap."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from guard_core.findings import Facts, recorded_findings
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
@@ -9,6 +13,7 @@ from inspector.presenters import overview
 from inspector.presenters.whatif import Choice
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import chat, compaction
+from tests.inspector.figures.test_context_timeline import made
 
 
 def figures(built):
@@ -86,3 +91,10 @@ def test_findings_of_both_sides_come_gravest_first():
     assert [row["severity"] for row in rows] == sorted(
         (row["severity"] for row in rows), key=["error", "warning", "info"].index
     )
+
+
+def test_the_caption_says_what_a_dense_chart_leaves_out():
+    facts, data = Facts.of(chat(1_000, 1_100)), made(5_000)
+    dense = replace(data, compactions=np.arange(0, 5_000, 20))
+    assert overview.caption(dense, facts, "a").endswith("More than 60 compactions: zoom in to see the estimates.")
+    assert "zoom in" not in overview.caption(data, facts, "a")
