@@ -16,6 +16,8 @@ from guard_core.triggers import MANUAL, UNKNOWN
 from guard_core.views import View
 from guard_core.window_evidence import Status
 
+MOST_APART = 0.25  # ours: real recordings of six agents lie within 0.07
+
 
 @dataclass(frozen=True)
 class Without:
@@ -69,6 +71,21 @@ def _staying(facts: Facts, removed: set[int]) -> list[tuple[int, int]]:
     return staying
 
 
+def _agrees_with_counts(case: Case, without: Without) -> bool:
+    """Do the recorded counts, added up from call to call, come to about the same as the modelled requests.
+
+    Where they do not, the provider counted something else than the messages of the file (a scripted provider, content
+    that is left out), and what a longer history would have cost is not known.
+    """
+    seen = np.flatnonzero(case.facts.requests.reported)
+    counts, epochs = case.tokens[seen], case.facts.ledger.steps["epoch"][seen]
+    if len(seen) < 2:
+        return True
+    grown = np.where(np.diff(epochs) == 0, np.maximum(np.diff(counts), 0), 0)
+    added_up = int(counts[0]) + int(grown.sum())
+    return abs(int(without.tokens.max()) - added_up) <= MOST_APART * added_up
+
+
 def has_smaller_window(case: Case) -> bool:
     """Did a model answer whose own window is smaller: then one window says nothing of all calls."""
     names = {call.model for call in case.facts.session.calls if call.model}
@@ -80,6 +97,8 @@ def needless_or_needed(case: Case) -> list[Finding]:
     """Whether the session would have fitted its window without them, and what follows."""
     without = without_automatic(case) if case.window_counts else None
     if without is None or (case.is_recorded and has_smaller_window(case)):
+        return []
+    if case.is_recorded and not _agrees_with_counts(case, without):
         return []
     window, tokens = case.window.value, without.tokens
     peak_step = int(np.argmax(tokens))

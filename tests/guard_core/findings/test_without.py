@@ -13,6 +13,7 @@ from guard_core.simulator.samples import SAMPLES
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.reading import SAMPLES as FILES
 
+SCRIPTED = FILES.parent / "rules/gemini-cli/default/session-2026-11-22T07-20-d5c0e2a6.jsonl"
 # Requests that grow by 100 tokens a call, compacted to 1,000 twice; without compaction they would end at 6,200.
 TWICE = [*range(4_000, 4_400, 100), *range(1_000, 1_400, 100), *range(1_000, 1_300, 100)]
 CUTS = (compaction(5), compaction(9))
@@ -123,3 +124,11 @@ def test_a_compaction_before_which_the_agent_counted_more_than_the_window_could_
     kinds = {item.kind: item for item in recorded_findings(Facts.of(built))}
     assert kinds["counted_over"].numbers["tokens"] == 100_400
     assert "could_wait" not in kinds["needed"].numbers
+
+
+@pytest.mark.skipif(not SCRIPTED.exists(), reason="../shared/rules is absent")
+def test_nothing_is_said_of_need_where_the_counts_do_not_follow_the_messages():
+    """A provider that counted by a script: what a longer history would have cost is not in the file."""
+    facts = Facts.of(read(SCRIPTED).sessions[0])
+    assert facts.counts.total == 3
+    assert not {"needless", "needed"} & {item.kind for item in recorded_findings(facts)}
