@@ -60,6 +60,7 @@ KINDS = {
     "window_doubted": "window doubtful",
     "overflow": "overflow",
     "late": "compacted too late",
+    "counted_over": "over the window when compacted",
     "no_fit": "nothing fits the window",
     "near_miss": "near miss",
     "request_lost": "request lost",
