@@ -8,6 +8,7 @@ from guard_core.checker.shared import (
     NEAR_MISS,
     at_consecutive_steps,
     came_too_late,
+    history_is_back,
     in_quick_succession,
     near_the_window,
 )
@@ -18,7 +19,6 @@ from guard_core.tokens.lexical import lexical_tokens
 from guard_core.window_evidence import Status
 
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
-BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was added and half of what was removed
 
 
 def window_contradicted(story: Story, finding: Finding) -> None:
@@ -168,7 +168,7 @@ def request_lost(story: Story, finding: Finding) -> None:
         index for index in removals if any(quote in story.folded(event) for event in own_texts(story.recorded(index)))
     ]
     if not removals:
-        raise Wrong("no compaction took the message away while its turn went on")
+        raise Wrong("no compaction removed the message in the middle of its turn")
     first = story.compaction(removals[0]).step
     sealed = [index for index in removals if _is_sealed(story, index)]
     agree(finding, compactions=removals, quoted_by=quoting, sealed=sealed, last_step_verbatim=first - 1)
@@ -196,14 +196,10 @@ def grown(story: Story, finding: Finding) -> None:
 
 
 def summary_not_kept(story: Story, finding: Finding) -> None:
-    index, again_step = number(finding, "compaction"), step_of(story, finding, "again_step")
+    history_is_back(story, finding)
+    index, again_step = number(finding, "compaction"), number(finding, "again_step")
     step = story.compaction(index).step
-    before, after, added = story.before(index), story.sent[step], max(0, story.log_grew(step, again_step))
-    following = [later for later, item in enumerate(story.compactions) if item.step == again_step]
-    again = story.before(following[0]) if following else story.sent[again_step]
-    agree(finding, before=before, after=after, added=added, again=again)
-    if again <= after + BACK_GROWTH * added + BACK_SHARE * max(0, before - after):
-        raise Wrong("what was added since explains the request")
+    following = any(item.step == again_step for item in story.compactions)
     between = set(story.places[step : again_step + (not following)])
     if between != {story.compaction(index).place}:
         raise Wrong("the history was rewritten between them, which explains the request")

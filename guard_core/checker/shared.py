@@ -10,6 +10,7 @@ from guard_core.findings.claims import Finding
 NEAR_MISS = 0.9  # of the window
 LOOP = 3  # compactions at consecutive steps
 LATE = 3  # steps at most from a request over the window to the compaction that came too late for it
+BACK_GROWTH, BACK_SHARE = 1.5, 0.5  # a history is back at 1.5 times what was added and half of what was removed
 THRASH, THRASH_GAP = 3, 5  # so many compactions, at most so many steps between two of them
 
 
@@ -42,6 +43,18 @@ def came_too_late(story: Story, finding: Finding, possible: list[int]) -> None:
         finding, compaction=first, compactions=list(real), step_over=step, step_compacted=story.compaction(first).step
     )
     agree(finding, tokens=story.sent[step], window=story.window)
+
+
+def history_is_back(story: Story, finding: Finding) -> None:
+    """A request that is larger than what was added since a compaction explains."""
+    index, again_step = number(finding, "compaction"), step_of(story, finding, "again_step")
+    step = story.compaction(index).step
+    before, after, added = story.before(index), story.sent[step], max(0, story.log_grew(step, again_step))
+    following = [later for later, item in enumerate(story.compactions) if item.step == again_step]
+    again = story.before(following[0]) if following else story.sent[again_step]
+    agree(finding, before=before, after=after, added=added, again=again)
+    if again <= after + BACK_GROWTH * added + BACK_SHARE * max(0, before - after):
+        raise Wrong("what was added since explains the request")
 
 
 def at_consecutive_steps(story: Story, finding: Finding) -> None:

@@ -1,4 +1,4 @@
-"""Comparing recorded figures with computed ones: exactly, and every difference is told."""
+"""Comparing recorded figures with computed ones: exactly, and every difference is listed."""
 
 from __future__ import annotations
 

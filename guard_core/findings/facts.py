@@ -39,7 +39,7 @@ class Fired:
 @dataclass(frozen=True)
 class Facts:
     """A recording and its columns. `session` may be the head of a stored one, without events; `words` says where the
-    words of its users' requests are (None: nobody has looked)."""
+    words of its users' requests are (None: not looked up yet)."""
 
     session: Session
     ledger: Ledger
@@ -138,7 +138,7 @@ class Facts:
         return ends
 
     def replay(self, trace: Trace) -> Case:
-        """The side of a replay as a case. Another window than the recording's is what somebody asked for."""
+        """The side of a replay as a case. Another window than the recording's was asked for."""
         window = self.window
         if trace.window != window.value:
             window = WindowJudgement(trace.window, Source.USER, Status.KNOWN, window.at_least, "asked for")
