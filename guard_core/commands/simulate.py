@@ -13,7 +13,7 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
-from guard_core.recordings.native import write
+from guard_core.recordings.formats.native import write
 from guard_core.simulator.flow import play
 from guard_core.simulator.running import ScenarioResult, run_scenario
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario

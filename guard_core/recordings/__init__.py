@@ -14,15 +14,15 @@ from typing import IO
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.recordings.ahead import Ahead
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
-from guard_core.recordings.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.known_names import NAMES
-from guard_core.recordings.limits import Limits
+from guard_core.recordings.reading.ahead import Ahead
+from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.watch import Watch
 from guard_core.recordings.registry import FORMATS, LABELS
-from guard_core.recordings.source import Shape, Source
-from guard_core.recordings.watch import Watch
 from guard_core.sessions import Session, Sourced
 from guard_core.sessions import Source as NumberSource
 

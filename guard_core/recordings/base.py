@@ -7,8 +7,8 @@ from typing import Protocol
 
 import msgspec
 
-from guard_core.recordings.notes import ImportNotes, Problem
-from guard_core.recordings.source import Progress, Source
+from guard_core.recordings.reading.notes import ImportNotes, Problem
+from guard_core.recordings.reading.source import Progress, Source
 from guard_core.sessions import Session
 
 __all__ = ["Facts", "ImportNotes", "Problem", "Progress", "Recording", "RecordingFormat", "Source"]

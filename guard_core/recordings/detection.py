@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
-from guard_core.recordings import fields, other_agents, sqlite_source, strict_json
+from guard_core.recordings import other_agents
 from guard_core.recordings.base import RecordingFormat
+from guard_core.recordings.reading import fields, sqlite_source, strict_json
+from guard_core.recordings.reading.source import Shape, Source
 from guard_core.recordings.registry import FORMATS
-from guard_core.recordings.source import Shape, Source
 
 _LOOKED_AT = 20  # objects, to say whose they are
 _COMMENTS = re.compile(rb"(?:\s*(?:(?://|#)[^\n]*\n|/\*.*?\*/))+", re.DOTALL)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from guard_core.recordings.trace_kinds import CACHED_KEYS, PROMPT_KEYS, WRITTEN_KEYS
+from guard_core.recordings.formats.otlp.kinds import CACHED_KEYS, PROMPT_KEYS, WRITTEN_KEYS
 
 Words = frozenset[str]
 

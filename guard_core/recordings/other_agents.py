@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from guard_core.recordings import fields
-from guard_core.recordings.fields import JSON
-from guard_core.recordings.source import Shape, Source
-from guard_core.recordings.sqlite_source import tables
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.sqlite_source import tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that tells the agent is looked for
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})

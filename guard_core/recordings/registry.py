@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from guard_core.recordings import (
-    adk,
-    adk_sqlite,
-    aider,
-    anthropic_messages,
-    atif,
-    claude_code,
-    claude_stream,
-    cline,
-    codex,
-    codex_exec,
-    copilot_cli,
-    crush,
-    gemini_cli,
-    hermes,
-    inspect_log,
-    langchain,
-    mini_swe_agent,
-    native,
-    openai_chat,
-    openai_responses,
-    opencode,
-    openhands,
-    otlp,
-    pi,
-    pi_events,
-    swe_agent,
-)
 from guard_core.recordings.base import RecordingFormat
+from guard_core.recordings.formats import aider, anthropic_messages, atif, crush, mini_swe_agent, native, swe_agent
+from guard_core.recordings.formats.adk import database as adk_sqlite
+from guard_core.recordings.formats.adk import session as adk
+from guard_core.recordings.formats.claude import stream as claude_stream
+from guard_core.recordings.formats.claude import transcript as claude_code
+from guard_core.recordings.formats.cline import format as cline
+from guard_core.recordings.formats.codex import exec as codex_exec
+from guard_core.recordings.formats.codex import rollout as codex
+from guard_core.recordings.formats.copilot import format as copilot_cli
+from guard_core.recordings.formats.gemini import format as gemini_cli
+from guard_core.recordings.formats.hermes import format as hermes
+from guard_core.recordings.formats.inspect_ai import format as inspect_log
+from guard_core.recordings.formats.langchain import format as langchain
+from guard_core.recordings.formats.openai import completions as openai_chat
+from guard_core.recordings.formats.openai import responses as openai_responses
+from guard_core.recordings.formats.opencode import format as opencode
+from guard_core.recordings.formats.openhands import format as openhands
+from guard_core.recordings.formats.otlp import format as otlp
+from guard_core.recordings.formats.pi import events as pi_events
+from guard_core.recordings.formats.pi import session as pi
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [

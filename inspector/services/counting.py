@@ -22,7 +22,7 @@ from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
-from guard_core.recordings.source import GZIP_MAGIC, ZIP_MAGIC
+from guard_core.recordings.reading.source import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Source, Sourced
 from guard_core.window_evidence import WindowJudgement, judge_session

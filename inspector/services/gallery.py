@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from guard_core import __version__
 from guard_core.errors import GuardError
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.flow import Simulation, play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.models import Import

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from guard_core.errors import GuardError, LimitExceeded
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from guard_core.window import parse_window
 from inspector.models import Import

@@ -1,5 +1,5 @@
 // Puts OpenCode's folder storage together: many small files become one export a session, byte for byte what
-// `manage.py import` makes of the same folder (guard_core/recordings/opencode_storage.py). Reads nothing until asked.
+// `manage.py import` makes of the same folder (guard_core/recordings/formats/opencode/storage.py). Reads nothing until asked.
 const PLACE = /^((?:.*\/)?storage)\/(.+)$/s;
 const SESSION = /^session\/(?!share\/)[^/]+\/(ses_[^/]*)\.json$/; // session/share: the keys of shared sessions
 const MESSAGE = /^(?:session\/)?message\/(ses_[^/]+)\/(msg_[^/]*)\.json$/;

@@ -171,7 +171,7 @@ def sessions(served: Running) -> Callable[[str], str]:
 
 def _related(served: Running) -> Answer:
     """A session whose tool call started another one that is here, and one that is not."""
-    from guard_core.recordings import native
+    from guard_core.recordings.formats import native
     from guard_core.sessions import SubAgent
     from tests.builders import model, session, tool_call, tool_result, user
 
@@ -187,7 +187,7 @@ def _related(served: Running) -> Answer:
 @pytest.fixture(scope="package")
 def big(served: Running) -> str:
     """The address of a session of 50,000 steps."""
-    from guard_core.recordings import native
+    from guard_core.recordings.formats import native
     from guard_core.simulator.samples import big_session
 
     answer = served.upload("big.jsonl", native.write(big_session()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from tests.browser.conftest import nodes, shot
 from tests.browser.test_looks import violations
 from tests.builders import model, session, user

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from tests.browser.conftest import SCREENSHOTS, drawn, shot, wait
 from tests.services.server import running

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from tests.browser.conftest import drawn, followed, shot
 from tests.builders import model, session, tool_call, tool_result, user
 

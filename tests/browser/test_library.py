@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from tests.browser.conftest import nodes, shot, wait
 from tests.browser.test_looks import violations
 from tests.builders import model, session, user

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from tests.browser.conftest import drawn, followed, shot, wait
 from tests.browser.test_looks import violations

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from guard_core.recordings.opencode_storage import Storage
+from guard_core.recordings.formats.opencode.storage import Storage
 from tests.browser.conftest import shot
 from tests.services.server import running
 

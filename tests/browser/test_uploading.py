@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES, big_session
 from tests.browser.conftest import drawn, shot
 from tests.services.server import running

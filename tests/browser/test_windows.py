@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall
 from tests.browser.conftest import shot
 from tests.browser.test_looks import violations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
 from inspector.health import beat
 from inspector.models import Import

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from guard_core.errors import RecordingError
 from guard_core.ledger import Ledger
-from guard_core.recordings import FORMATS, Source, native, read
-from guard_core.recordings.limits import Limits
-from guard_core.recordings.strict_json import JsonProblem, decode
-from tests.guard_core.recordings.reading import SAMPLES
-from tests.guard_core.recordings.test_native import TALK
+from guard_core.recordings import FORMATS, Source, read
+from guard_core.recordings.formats import native
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.strict_json import JsonProblem, decode
+from tests.guard_core.recordings.checks import SAMPLES
+from tests.guard_core.recordings.formats.test_native import TALK
 from tests.recordings.damaged import ADK_GOOD, GOOD
 
 # Twenty thousand in CI, in all: this file's laws share them.

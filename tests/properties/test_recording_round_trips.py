@@ -13,7 +13,8 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
 )
-from guard_core.recordings import native, read
+from guard_core.recordings import read
+from guard_core.recordings.formats import native
 from guard_core.sessions import (
     Evidence,
     GuardState,

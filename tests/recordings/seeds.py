@@ -57,7 +57,7 @@ def _json(value: Any) -> bytes:
 
 
 def _native() -> bytes:
-    from guard_core.recordings import native
+    from guard_core.recordings.formats import native
     from tests.builders import model, session, tool_call, tool_result, user
 
     return native.write(session(user(WORDS), tool_call("ls", "c1"), tool_result({"n": 1}, "ls", "c1"), model("Done")))

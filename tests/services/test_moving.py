@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from tests.plugins.neighbours import find_postgres
 

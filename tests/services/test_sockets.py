@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import big_session
 from tests.services.server import PATIENCE, Running, transcript
 

@@ -16,7 +16,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES, big_session
 from tests.services.databases import query
 from tests.services.server import PATIENCE, Answer, Running, running, transcript, until

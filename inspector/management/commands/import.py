@@ -21,8 +21,8 @@ from django.db import connection
 from guard_core.cli import window_size
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
-from guard_core.recordings.opencode_storage import Storage, is_storage
-from guard_core.recordings.source import Source
+from guard_core.recordings.formats.opencode.storage import Storage, is_storage
+from guard_core.recordings.reading.source import Source
 from inspector.management.refusals import refusals
 from inspector.models import Import
 from inspector.models.recordings import WAL

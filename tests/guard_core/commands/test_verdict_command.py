@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guard_core.__main__ import main
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 
 FILES = Path(__file__).parents[4] / "shared" / "samples"

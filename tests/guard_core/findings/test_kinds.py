@@ -20,7 +20,7 @@ from guard_core.views import Span, Synthetic
 from guard_core.window_evidence import judge_session
 from tests.builders import image, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
-from tests.guard_core.recordings.reading import SAMPLES as FILES
+from tests.guard_core.recordings.checks import SAMPLES as FILES
 
 
 def test_the_healthy_session_has_no_findings():

@@ -9,7 +9,7 @@ from guard_core.sessions import ModelCall
 from guard_core.views import Span
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import compaction, of_replay, record, trace
-from tests.guard_core.recordings.reading import SAMPLES as FILES
+from tests.guard_core.recordings.checks import SAMPLES as FILES
 
 ASK = "Please rename the column tenant to workspace everywhere"
 

@@ -13,7 +13,7 @@ from tests.builders import model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
 from tests.guard_core.findings.test_requests import ASK, talk
 from tests.guard_core.findings.test_without import CUTS, TWICE
-from tests.guard_core.recordings.reading import SAMPLES as FILES
+from tests.guard_core.recordings.checks import SAMPLES as FILES
 
 
 def verdict(built):

@@ -11,7 +11,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Source
 from guard_core.simulator.samples import SAMPLES
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
-from tests.guard_core.recordings.reading import SAMPLES as FILES
+from tests.guard_core.recordings.checks import SAMPLES as FILES
 
 SCRIPTED = FILES.parent / "rules/gemini-cli/default/session-2026-11-22T07-20-d5c0e2a6.jsonl"
 # Requests that grow by 100 tokens a call, compacted to 1,000 twice; without compaction they would end at 6,200.

@@ -10,9 +10,9 @@ import pytest
 
 from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
 from guard_core.recordings import read
+from guard_core.recordings.reading.source import Source
 from guard_core.recordings.registry import FORMATS
-from guard_core.recordings.source import Source
-from tests.guard_core.recordings.reading import lines, spoiled
+from tests.guard_core.recordings.checks import lines, spoiled
 from tests.recordings.seeds import SEEDS
 
 # Keys that detection looks at, together in one object that is no recording at all.

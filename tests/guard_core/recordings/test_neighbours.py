@@ -8,21 +8,18 @@ from typing import Any
 import pytest
 
 from guard_core.recordings import read
-from tests.guard_core.recordings import (
-    test_anthropic_messages,
-    test_claude_stream,
-    test_cline,
-    test_codex,
-    test_codex_exec,
-    test_gemini_cli,
-    test_gemini_json,
-    test_openai_chat,
-    test_openai_responses,
-    test_opencode,
-    test_pi,
-    test_pi_events,
-)
-from tests.guard_core.recordings.reading import lines
+from tests.guard_core.recordings.checks import lines
+from tests.guard_core.recordings.formats import test_anthropic_messages, test_cline
+from tests.guard_core.recordings.formats.claude import test_stream as test_claude_stream
+from tests.guard_core.recordings.formats.codex import test_exec as test_codex_exec
+from tests.guard_core.recordings.formats.codex import test_rollout as test_codex
+from tests.guard_core.recordings.formats.gemini import test_format as test_gemini_cli
+from tests.guard_core.recordings.formats.gemini import test_result as test_gemini_json
+from tests.guard_core.recordings.formats.openai import test_completions as test_openai_chat
+from tests.guard_core.recordings.formats.openai import test_responses as test_openai_responses
+from tests.guard_core.recordings.formats.opencode import test_format as test_opencode
+from tests.guard_core.recordings.formats.pi import test_events as test_pi_events
+from tests.guard_core.recordings.formats.pi import test_session as test_pi
 
 BARE_CODEX = ({"id": "old", "timestamp": test_codex.TIME, "git": None}, test_codex.TURN[0]["payload"])
 SDK = {"version": 1, "sessionId": "s", "messages": [test_cline.TASK, test_cline.assistant(1, "Yes")]}

@@ -9,7 +9,7 @@ import pytest
 
 from guard_core.errors import UnknownFormat
 from guard_core.recordings import read
-from tests.guard_core.recordings.reading import SAMPLES, lines
+from tests.guard_core.recordings.checks import SAMPLES, lines
 
 TIME = "2026-01-20T10:00:00.000Z"
 

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.models import Payload, Recording
 from inspector.services import backup as backups
 from tests.builders import model, session, user

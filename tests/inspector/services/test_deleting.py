@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.query_words import parse
 from inspector.services import deleting, search

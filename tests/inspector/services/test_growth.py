@@ -6,7 +6,7 @@ import pytest
 
 from guard_core import recordings
 from guard_core.findings import Facts
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.convert import load_ledger, load_session
 from inspector.models import Recording, Session
 from inspector.query_words import parse

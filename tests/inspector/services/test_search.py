@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.models import Session
 from inspector.query_words import parse
 from inspector.services import search

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.events import Event, Role, TextPart
-from guard_core.recordings import native, read
+from guard_core.recordings import read
+from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
 from inspector.models import Session

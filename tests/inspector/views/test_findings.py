@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.models import Session
 from inspector.services import assessing
 from tests.guard_core.findings.cases import compaction

@@ -19,7 +19,7 @@ from django.urls import NoReverseMatch, get_resolver, reverse
 from django_tasks_db.models import DBTaskResult
 
 import inspector
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from inspector.forms.scenario import ScenarioForm
 from inspector.listing import Listing

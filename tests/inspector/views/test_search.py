@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.models import Session
 from inspector.services import search
 from tests.builders import model, session, user

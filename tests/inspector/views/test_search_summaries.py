@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from inspector.models import Session, SummaryText
 from inspector.services import assessing
 from tests.guard_core.findings.cases import compaction

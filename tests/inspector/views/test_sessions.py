@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Span
 from inspector.models import Session

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.sessions import SubAgent
 from inspector.models import Session
 from tests.builders import model, session, tool_call, tool_result, user

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from guard_core.recordings import native
+from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall
 from guard_core.simulator.samples import SAMPLES
 from inspector.models import ModelWindow, Session

@@ -1,0 +1,1 @@
+"""Google's Agent Development Kit: session JSON and its databases."""

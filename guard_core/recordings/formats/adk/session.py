@@ -1,0 +1,57 @@
+"""ADK sessions as JSON: `Session.model_dump_json()` in either spelling, and the export of `adk web`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.errors import DamagedRecording
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.adk import events as adk_events
+from guard_core.recordings.formats.adk.parts import pick
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Session
+
+
+class AdkJson:
+    """Reads one ADK session object, several in an array or on lines, or the events of one."""
+
+    name = adk_events.NAME
+    label = "Google ADK session"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.LINES:
+            heads = [line.obj for line in source.head_lines()]
+            return len(heads) > 1 and bool(_sessions(heads))
+        return source.shape is Shape.JSON and bool(_sessions(source.json(allow_nan=True)))
+
+    def read(self, source: Source) -> Recording:
+        counter = FactCounter(self.name)
+        sessions: list[Session] = []
+        value = [line.obj for line in source.lines()] if source.shape is Shape.LINES else source.json()
+        for header in _sessions(value):
+            events = header["events"]
+            if not isinstance(events, list):
+                raise DamagedRecording('"events" of the session is no array')
+            sessions.extend(adk_events.read_sessions(header, events, source, counter))
+        found = tuple(session for session in sessions if session.events)
+        if not found:
+            raise source.nothing_left("an ADK session without any message")
+        return Recording(self.name, found, counter.facts(), source.notes)
+
+
+FORMAT = AdkJson()
+
+
+def _sessions(value: Any) -> list[dict[str, Any]]:
+    """The sessions in a JSON value: one, several in an array, or the one whose events the array is. Else none."""
+    found = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in found):
+        return []
+    if all("events" in item and pick(item, "appName") is not None for item in found):
+        return found
+    return [{"events": found}] if isinstance(value, list) and all(map(_is_event, found)) else []
+
+
+def _is_event(value: dict[str, Any]) -> bool:
+    return pick(value, "invocationId") is not None and "author" in value and "actions" in value

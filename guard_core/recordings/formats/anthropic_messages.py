@@ -1,0 +1,244 @@
+"""Anthropic messages: a bare array, a request body (`messages`, `system`, `tools`), or logs of requests and responses.
+
+A message is text or blocks (text, thinking, tool_use, tool_result, image, document). Signed and redacted thinking is
+known by its size only. Prompt tokens are `input_tokens + cache_read_input_tokens + cache_creation_input_tokens`. Logs
+are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
+array has no tokens, unless its messages carry `usage` themselves; system prompt and tools stand beside the array.
+A `compaction` block declares a compaction by the provider: what stands before it was not given to the model any more;
+`usage.iterations` tells what the summary cost. Edits that the provider made to a request (`context_management`) are
+told in a note, for nothing shows which results they cleared. A request that only counts tokens is no call.
+Sources: https://docs.anthropic.com/en/api/messages, https://docs.anthropic.com/en/docs/build-with-claude/compaction.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.events import Event, OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.openai.completions import ChatReader, is_message
+from guard_core.recordings.reading import chat, fields, log_look, log_records
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.requests import Declared, Request
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import ModelCall
+
+JSON = dict[str, Any]
+NAME = "anthropic-messages"
+_OWN_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use"})
+_SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
+_HEADS = 200  # messages looked at for a block that only Anthropic has
+
+
+class AnthropicFormat:
+    """Anthropic messages and logs of their requests."""
+
+    name = NAME
+    label = "Anthropic messages"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.LINES:
+            records = [line.obj for line in source.head_lines()]
+        elif source.shape is Shape.JSON:
+            value = log_records.unwrapped(source.json())
+            records = [item for item in value[:_HEADS] if isinstance(item, dict)] if isinstance(value, list) else []
+            records = [value] if isinstance(value, dict) and not is_message(value) else records
+        else:
+            return False
+        chats = [record for record in records if is_message(record) or _messages(record)]
+        return len(chats) * 2 > len(records) and any(map(_is_anthropic, chats))
+
+    def read(self, source: Source) -> Recording:
+        reader = AnthropicReader(source)
+        for line, record in log_records.entries(source):
+            with source.tolerate(line):
+                reader.record(line, record)
+        return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
+
+
+def _messages(record: JSON) -> list[JSON]:
+    return [item for item in fields.items(log_records.request_of(record), "messages")[:_HEADS] if is_message(item)]
+
+
+def _is_anthropic(record: JSON) -> bool:
+    """Does a message, a request body or a response have something that only Anthropic's API writes?"""
+    if is_message(record):
+        return has_own_block(record.get("content"))
+    body, response = log_records.request_of(record), log_records.response_of(record)
+    if "system" in body and not isinstance(body["system"], dict):
+        return True
+    answered = fields.text(response, "type") == "message" and isinstance(response.get("content"), list)
+    return answered or any(has_own_block(message.get("content")) for message in _messages(record))
+
+
+def has_own_block(content: Any) -> bool:
+    """Is there a block in a message's content that only Anthropic's API has?"""
+    return any(
+        fields.text(block, "type") in _OWN_BLOCKS or (fields.text(block, "type") == "image" and "source" in block)
+        for block in fields.objects(content)
+    )
+
+
+class AnthropicReader(ChatReader):
+    """Chat recordings in Anthropic's spelling."""
+
+    name = NAME
+
+    def make_event(self, message: JSON, line: int | None) -> Event | None:
+        return message_event(message, line)
+
+    def usage(self, usage: JSON) -> JSON:
+        return usage_of(usage)
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
+        self._compacted: set[str] = set()  # summaries that a request has shown
+        self._cleared = [0, 0]  # tool results and tokens that the provider cleared
+
+    def answer(self, response: JSON) -> JSON | None:
+        if not isinstance(response.get("content"), list):
+            return None
+        for edit in fields.objects(fields.mapping(response, "context_management").get("applied_edits")):
+            self._cleared[0] += fields.tokens(edit, "cleared_tool_uses") or 0
+            self._cleared[1] += fields.tokens(edit, "cleared_input_tokens") or 0
+        content = []
+        for block in fields.objects(response["content"]):
+            if fields.text(block, "type") == "compaction":
+                self._summarisers[_summary_key(block)] = _summariser(response)
+            else:
+                content.append(block)
+        return {**response, "role": "assistant", "content": content} if content or not self._summarisers else None
+
+    def window(self, request: Request) -> Request:
+        for at in range(len(request.messages) - 1, -1, -1):
+            if (found := self.compaction_in(request.messages[at])) is not None:
+                break
+        else:
+            return request
+        summary, rest = found
+        messages = (summary, *([rest] if rest.parts else []), *request.messages[at + 1 :])
+        declared = None
+        if summary.source_id not in self._compacted:
+            self._compacted.add(summary.source_id)
+            declared = Declared("summary", 1, self._summarisers.get(summary.source_id), line=request.call.line)
+        return replace(request, messages=messages, declared=declared)
+
+    def compaction_in(self, event: Event) -> tuple[Event, Event] | None:
+        for at, part in enumerate(event.parts):
+            if isinstance(part, OtherPart) and part.kind == "compaction":
+                summary = Event(Role.USER, (_summary(part.value),), _summary_key(part.value), event.line, meta=True)
+                return summary, replace(event, parts=event.parts[at + 1 :])
+        return None
+
+    def remarks(self) -> list[str]:
+        results, tokens = self._cleared
+        told = f"The provider itself cleared {results} tool results ({tokens} tokens) that the requests still show."
+        return [told] if results else []
+
+    def system_of(self, body: JSON) -> tuple[Part, ...] | None:
+        return block_parts(body.get("system")) or None
+
+
+def _summary(block: JSON) -> Part:
+    """The words of a summary; of a sealed one its size."""
+    words = fields.text(block, "content")
+    sealed = fields.text(block, "encrypted_content")
+    return TextPart(words) if words else ReasoningPart(opaque_bytes=fields.opaque_size(sealed))
+
+
+def _summary_key(block: JSON) -> str:
+    """What tells a summary apart: it has no id."""
+    words = fields.text(block, "content") + fields.text(block, "encrypted_content")
+    return blake2b(words.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _summariser(response: JSON) -> ModelCall:
+    """The call that made a summary, as one iteration of the call that it belongs to."""
+    listed = fields.objects(fields.mapping(response, "usage").get("iterations"))
+    spent = next((item for item in listed if fields.text(item, "type") == "compaction"), {})
+    return ModelCall(at=0, model=fields.text(response, "model"), **usage_of(spent))
+
+
+def message_event(message: JSON, line: int | None = None, **rest: Any) -> Event | None:
+    """The event of one message (`rest`: fields of Event); None for a role that no chat has."""
+    role = chat.ROLES.get(fields.text(message, "role").lower())
+    if role is None:
+        return None
+    return Event(role, block_parts(message.get("content")), fields.text(message, "id"), line, **rest)
+
+
+def usage_of(usage: JSON) -> JSON:
+    """Counts of a usage object as fields of ModelCall; empty where it says nothing."""
+    fresh = fields.tokens(usage, "input_tokens")
+    if fresh is None:
+        return {}
+    cached = fields.tokens(usage, "cache_read_input_tokens")
+    written = fields.tokens(usage, "cache_creation_input_tokens")
+    return {
+        "prompt_tokens": fresh + (cached or 0) + (written or 0),
+        "cached_tokens": cached,
+        "cache_write_tokens": written,
+        "output_tokens": fields.tokens(usage, "output_tokens"),
+    }
+
+
+def block_parts(content: Any) -> tuple[Part, ...]:
+    """The parts of a message's content: text or blocks."""
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return tuple(part for block in fields.objects(content) for part in _block(block))
+
+
+def _block(block: JSON) -> tuple[Part, ...]:
+    kind = fields.text(block, "type")
+    if kind == "tool_use":
+        return (ToolCallPart(fields.text(block, "name"), block.get("input"), fields.text(block, "id")),)
+    if kind == "tool_result":
+        return _result(block)
+    if kind == "redacted_thinking":
+        return (ReasoningPart(opaque_bytes=fields.opaque_size(fields.text(block, "data"))),)
+    if kind == "file" and isinstance(block.get("content"), str):
+        return (TextPart(block["content"]),)  # Cline sends the file's text
+    if kind == "document" and (text := _document_text(fields.mapping(block, "source"))):
+        return (TextPart(text),)
+    if kind in {"text", "thinking", "image", "document", "reasoning"}:
+        return fields.content_parts([block])
+    return (OtherPart(kind or "unknown", _without_sealed(block)),)
+
+
+def _document_text(source: JSON) -> str:
+    """A document that is given as words, which the model reads as such."""
+    kind = fields.text(source, "type")
+    if kind == "text":
+        return fields.text(source, "data")
+    return fields.plain_text(source.get("content")) if kind == "content" else ""
+
+
+def _without_sealed(value: Any) -> Any:
+    """A block of the provider's own tools without what is encrypted in it (pages that a search found)."""
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key not in _SEALED or value.get("type") == "compaction"}
+        return {key: _without_sealed(item) for key, item in kept.items()}
+    return [_without_sealed(item) for item in value] if isinstance(value, list) else value
+
+
+def _result(block: JSON) -> tuple[Part, ...]:
+    """A tool result: its text, or the JSON that was sent; pictures in it are parts of their own."""
+    content = block.get("content")
+    call_id, name, failed = fields.text(block, "tool_use_id"), fields.text(block, "name"), block.get("is_error") is True
+    if isinstance(content, list) and any(not fields.text(item, "type") for item in content):
+        return (ToolResultPart(name, content, call_id, failed),)
+    inner = block_parts(content)
+    text = "\n".join(part.text for part in inner if isinstance(part, TextPart))
+    media = (part for part in inner if not isinstance(part, TextPart))
+    return (ToolResultPart(name, text, call_id, failed), *media)
+
+
+FORMAT = AnthropicFormat()

@@ -1,0 +1,254 @@
+"""ATIF trajectories (Harbor's agent trajectory interchange format), versions 1.0 to 1.8: one session per file.
+
+Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
+with its answer; `metrics.prompt_tokens` includes `cached_tokens`. A step may stand for several calls
+(`llm_call_count`): its metrics are their sum and no call's own, so its call carries none; with 0 calls it is an event.
+`observation.results` are tool results for the calls of the same step; results without a call id answer by order. The
+first `system` step is the system prompt, later ones stay in the log (agents add context so), marked as automatic. A
+compaction is a system step with `extra.context_management` (or `muse_compaction`): all before it leaves the request,
+the next user step is what takes its place. A trajectory made from pi's sessions has the summary in an agent's step of
+its own. Steps with `is_copied_context` repeat another file's history: they are in the log, but are no calls of this
+file. After a summarisation an agent may go on in a continuation file; that boundary is told in a note, for the history
+before it is in the other file. Embedded `subagent_trajectories` become sessions of their own; results that only refer
+to a sub-agent's file hold that reference. `agent.tool_definitions` are the tools. Facts count steps as messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.reading import chat, fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted, Span, View
+
+# Harbor's own agent keeps its first message, the task, when it hands over: `terminus_2.py`, `_summarize`. Its older
+# versions mark that in words only.
+KEEPS_FIRST = "terminus"
+IN_WORDS = "Performed context summarization and handoff to continue task."
+SUBAGENT_DEPTH = 4  # trajectories inside trajectories; the format allows any
+
+
+class AtifFormat:
+    name = "atif"
+    label = "ATIF"
+
+    def matches(self, source: Source) -> bool:
+        value = source.json() if source.shape is Shape.JSON else None
+        if not isinstance(value, dict) or not isinstance(value.get("steps"), list):
+            return False
+        declared = fields.text(value, "schema_version").upper().startswith("ATIF")
+        first = next(fields.objects(value["steps"]), {})
+        return declared or ("step_id" in first and "source" in first)
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(self.name)
+        sessions = _sessions(source, source.json(), facts, 0)
+        if not sessions[0].events and sessions[0].system is None:
+            raise DamagedRecording("this ATIF trajectory has no steps")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+
+FORMAT = AtifFormat()
+
+
+def _sessions(source: Source, value: JSON, facts: FactCounter, depth: int) -> list[Session]:
+    reader = _Trajectory(source, value, facts)
+    sessions = [reader.session()]
+    if depth < SUBAGENT_DEPTH:
+        for child in fields.objects(value.get("subagent_trajectories")):
+            sessions.extend(_sessions(source, child, facts, depth + 1))
+    return sessions
+
+
+class _Trajectory:
+    def __init__(self, source: Source, value: JSON, facts: FactCounter) -> None:
+        self._source = source
+        self._value = value
+        self._facts = facts
+        self._builder = SessionBuilder("atif", source)
+        self._system: tuple[Part, ...] | None = None
+        self._copied = 0
+        self._folded = 0
+        self._prompts = 0  # prompt tokens of the calls that stand in this file, in all
+        self._evidence = Evidence.DECLARED
+        self._cut: JSON | None = None  # the step of a compaction whose summary is still to come
+
+    def session(self) -> Session:
+        agent = fields.mapping(self._value, "agent")
+        for step in wrong_kinds.objects(self._source, self._value.get("steps"), "step"):
+            self._facts.message()
+            wrong_kinds.check_words(self._source, step, "message", "a step")
+            if not self._compaction(step):
+                self._step(step)
+        self._compact(None)
+        self._add_notes()
+        return self._builder.session(
+            system=self._system,
+            tools=chat.tool_definitions(agent.get("tool_definitions")),
+            agent=fields.text(agent, "name"),
+            model=fields.text(agent, "model_name"),
+            source_id=fields.text(self._value, "session_id") or fields.text(self._value, "trajectory_id"),
+            title=fields.text(self._value, "session_id"),
+        )
+
+    def _compaction(self, step: JSON) -> bool:
+        """Is this step the mark of a compaction, or what takes the place of the history?"""
+        extra, source = fields.mapping(step, "extra"), fields.text(step, "source")
+        marked = fields.text(fields.mapping(extra, "context_management"), "type") == "compaction"
+        marked = marked or "muse_compaction" in extra
+        if source == "system" and (marked or step.get("message") == IN_WORDS):
+            self._compact(None)
+            self._evidence = Evidence.DECLARED if marked else Evidence.MATCHED
+            self._cut = step
+            for item in fields.objects(fields.mapping(step, "observation").get("results")):
+                self._facts.tool_result("", len(fields.plain_text(item.get("content"))))
+            return True
+        if source == "agent" and fields.text(extra, "pi_event_type") == "compaction":
+            self._compact(None)
+            self._evidence = Evidence.DECLARED
+            self._cut = step
+            self._compact(step, _call_of(step, self._count(step)))
+            return True
+        waiting, told = self._cut is not None, source == "user"
+        self._compact(step if told else None)
+        return waiting and told
+
+    def _compact(self, summary: JSON | None, summariser: JSON | None = None) -> None:
+        """The compaction that was marked, now that it is known what follows it."""
+        if self._cut is None:
+            return
+        cut, self._cut = self._cut, None
+        if self._evidence is Evidence.DECLARED:
+            self._facts.compaction()
+        at, time = len(self._builder.events), fields.timestamp(cut, "timestamp")
+        first: View = ()
+        ours = fields.text(fields.mapping(self._value, "agent"), "name").startswith(KEEPS_FIRST)
+        if ours and at and self._system is None:
+            first = (Span(0, 1),)
+        message = Event(Role.USER, _parts((summary or {}).get("message")), timestamp=time, meta=True)
+        self._builder.compaction(
+            RecordedCompaction(
+                at=at,
+                evidence=self._evidence,
+                kind="summary" if summary else "opaque",
+                base=(*first, Inserted(0)) if summary else first,
+                messages=(message,) if summary else (),
+                tokens_before=fields.tokens(fields.mapping(cut, "extra"), "tokens_before"),
+                summariser=ModelCall(at=at, **summariser) if summariser else None,
+                timestamp=time,
+                note="Only the summary is in this file, not what was kept beside it.",
+            )
+        )
+
+    def _step(self, step: JSON) -> None:
+        parts = _parts(step.get("message"))
+        time = fields.timestamp(step, "timestamp")
+        match fields.text(step, "source"):
+            case "system" if self._system is None and not self._builder.events:
+                self._system = parts
+            case "system":
+                self._builder.event(Role.SYSTEM, parts, timestamp=time, meta=True)
+            case "user":
+                self._builder.event(Role.USER, parts, timestamp=time)
+            case "agent":
+                self._answer(step, parts, time)
+            case other:
+                self._source.notes.skip(f"step of source {other[:40] or 'none'}")
+        if fields.text(step, "source") != "agent":
+            self._results(step, [], time)
+
+    def _answer(self, step: JSON, parts: tuple[Part, ...], time: float | None) -> None:
+        reasoning = fields.text(step, "reasoning_content")
+        calls = [self._tool_call(item) for item in fields.objects(step.get("tool_calls"))]
+        head: tuple[Part, ...] = (ReasoningPart(reasoning),) if reasoning else ()
+        copied = step.get("is_copied_context") is True
+        self._copied += copied
+        if copied or fields.tokens(step, "llm_call_count") == 0:
+            self._builder.event(Role.MODEL, (*head, *parts, *calls), timestamp=time)
+        else:
+            call = _call_of(step, self._count(step))
+            self._builder.answer((*head, *parts, *calls), call=call, timestamp=time)
+        self._results(step, calls, time)
+
+    def _count(self, step: JSON) -> int | None:
+        """The prompt tokens of a step, if they are those of one call."""
+        metrics = fields.mapping(step, "metrics")
+        prompt = fields.tokens(metrics, "prompt_tokens")
+        if prompt is None or step.get("is_copied_context") is True:
+            return None
+        self._facts.call(prompt)
+        self._prompts += prompt
+        if (fields.tokens(step, "llm_call_count") or 1) > 1:
+            self._folded += 1
+            return None
+        return prompt
+
+    def _tool_call(self, item: JSON) -> ToolCallPart:
+        call_id = fields.text(item, "tool_call_id")
+        self._facts.tool_call(call_id)
+        return ToolCallPart(fields.text(item, "function_name"), fields.arguments(item.get("arguments")), call_id)
+
+    def _results(self, step: JSON, calls: list[ToolCallPart], time: float | None) -> None:
+        parts: list[Part] = []
+        for index, item in enumerate(fields.objects(fields.mapping(step, "observation").get("results"))):
+            call_id = fields.text(item, "source_call_id")
+            if not call_id and index < len(calls):
+                call_id = calls[index].id
+            content = item.get("content")
+            found: Any = fields.plain_text(content) or item.get("subagent_trajectory_ref") or ""
+            self._facts.tool_result(call_id, len(found) if isinstance(found, str) else 0)
+            parts.append(ToolResultPart(content=found, call_id=call_id))
+            parts.extend(part for part in _parts(content) if isinstance(part, MediaPart))
+        if parts:
+            self._builder.event(Role.USER, parts, timestamp=time)
+
+    def _add_notes(self) -> None:
+        if self._copied:
+            self._builder.notes.append(
+                f"{self._copied} answers are copied from another file as context; their calls are counted there."
+            )
+        if self._folded:
+            self._builder.notes.append(
+                f"Steps of several calls each: {self._folded}. Their tokens are added up, and are no call's own."
+            )
+        total = fields.tokens(fields.mapping(self._value, "final_metrics"), "total_prompt_tokens") or 0
+        if self._prompts and total > self._prompts:
+            self._builder.notes.append(
+                f"{total - self._prompts} of {total} prompt tokens were sent in calls that are not listed here."
+            )
+        following = fields.text(self._value, "continued_trajectory_ref")
+        if following:
+            self._builder.notes.append(
+                f"The agent summarised its history and goes on in another file: {following[:200]}"
+            )
+
+
+def _call_of(step: JSON, prompt: int | None) -> JSON:
+    metrics = fields.mapping(step, "metrics") if prompt is not None else {}
+    return {
+        "prompt_tokens": prompt,
+        "cached_tokens": fields.tokens(metrics, "cached_tokens"),
+        "output_tokens": fields.tokens(metrics, "completion_tokens"),
+        "model": fields.text(step, "model_name"),
+        "timestamp": fields.timestamp(step, "timestamp"),
+    }
+
+
+def _parts(content: Any) -> tuple[Part, ...]:
+    """Text, and pictures and sound by the path or address at which they lie."""
+    if not isinstance(content, list):
+        return fields.content_parts(content)
+    return tuple(part for item in content for part in _content(item))
+
+
+def _content(item: Any) -> tuple[Part, ...]:
+    place = fields.mapping(item, "source")
+    if fields.text(place, "path"):
+        return (MediaPart(mime=fields.text(place, "media_type"), uri=fields.text(place, "path")[:2000]),)
+    return fields.content_parts([item])

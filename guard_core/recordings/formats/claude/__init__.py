@@ -1,0 +1,1 @@
+"""Claude Code: transcripts, and what runs of it print."""

@@ -1,0 +1,82 @@
+"""The main session of a Claude Code transcript: its lines in order, and its log as it grows while the file is read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from guard_core.events import Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.claude.lines import Lines
+from guard_core.recordings.formats.claude.log import Log
+from guard_core.recordings.formats.claude.tree import Node, main_path
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.source import Source
+
+STRETCH = 1_024  # lines that are taken up together
+AROUND = 128  # lines before and behind them that are looked at, too: forks of parallel calls are shorter
+
+
+def path_of(nodes: Sequence[Node], lines: Lines) -> list[Node]:
+    """The lines of the main session among these, parents first."""
+    return main_path(nodes, _links(nodes, lines), _bridges(lines))
+
+
+def _links(nodes: Iterable[Node], lines: Lines) -> Iterator[Sequence[int]]:
+    """For each API message the lines that belong together: its own and the results of the tools it called."""
+    links: dict[str, list[int]] = {}
+    owner: dict[str, list[int]] = {}
+    for node in nodes:
+        message = lines.messages.get(node.line)
+        if message is None:
+            continue
+        if message.role is Role.MODEL:
+            own = links.setdefault(message.key, [])
+            own.append(node.line)
+            for part in message.parts:
+                if isinstance(part, ToolCallPart):
+                    owner[part.id] = own
+        for part in message.parts:
+            if isinstance(part, ToolResultPart) and (own_lines := owner.get(part.call_id)) is not None:
+                own_lines.append(node.line)
+    yield from (together for together in links.values() if len(together) > 1)
+
+
+def _bridges(lines: Lines) -> dict[int, set[str]]:
+    """Boundaries whose chain runs on through the messages they preserved instead of through the boundary line."""
+    return {line: set(boundary.preserved) for line, boundary in lines.boundaries.items() if boundary.preserved}
+
+
+class Draft:
+    """The log of the main session while the file is read: its lines are taken up stretch by stretch, as if nothing of
+    it were left for another branch. It stands if the whole file tells the same in the end."""
+
+    def __init__(self, lines: Lines, source: Source) -> None:
+        self.lines = lines
+        self.log = Log(lines, source, first=True)
+        self.path: list[Node] = []  # taken up
+        self.due = STRETCH + AROUND  # lines of the tree for the next stretch
+        self._settled = 0  # of them
+
+    def grow(self, nodes: Sequence[Node], known: Collection[Identities]) -> None:
+        """Take up the next stretch; `known` have the uuids of all lines so far."""
+        stretch = [node for node in nodes[max(0, self._settled - AROUND) :] if not node.sidechain]
+        first, last = nodes[self._settled].line, nodes[-AROUND - 1].line
+        near = {node.uuid for node in stretch}
+        far = [node.parent for node in stretch if node.line >= first and node.parent and node.parent not in near]
+        if self.log.late or any(parent in uuids for parent in far for uuids in known):
+            self.due = sys.maxsize  # it goes on from far back: what stands after that is told when all is read
+            return
+        path = path_of(stretch, self.lines)
+        chosen = [node for node in path if first <= node.line <= last]
+        self.log.take(chosen, [node for node in path if node.line > last])
+        self.path += chosen
+        self._settled = len(nodes) - AROUND
+        self.due = len(nodes) + STRETCH
+
+    def finished(self, path: Sequence[Node]) -> Log | None:
+        """The log of the whole path, where it goes on as it was taken up."""
+        count = len(self.path)
+        if path[:count] != self.path:
+            return None
+        self.log.take(path[count:])
+        return None if self.log.late else self.log

@@ -1,0 +1,214 @@
+"""What one line of a Claude Code transcript says: a message with its parts and usage, or a compaction boundary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from sys import intern
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.claude.tree import Node
+from guard_core.recordings.reading import fields, normalise
+from guard_core.recordings.reading.source import Line
+from guard_core.sessions import ModelCall
+
+NAME = "claude-code"
+SYNTHETIC = "<synthetic>"  # the model name of lines that Claude Code wrote itself: errors, interruptions
+API_ERROR = "API Error"  # how lines about a failed request begin in versions that did not mark them
+MOVED = "<persisted-output>"  # how the preview of a tool output begins that was moved to `tool-results/*.txt`
+# How the summary of versions without a boundary line begins; a line that only looks so is called "matched".
+SUMMARY_WORDING = "This session is being continued from a previous conversation"
+MARKED_FROM = (1, 0, 30)  # the program of 1.0.30 knows `isCompactSummary`, that of 0.2.126 does not
+# Messages that Claude Code adds by itself in the user's name: they begin no turn.
+AUTOMATIC = (
+    "<local-command-",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<task-notification>",
+    "<system-reminder>",
+    "[Request interrupted by user",
+)
+
+_PRESERVED = ("preservedMessages", "preservedSegment")
+
+
+class Joined(NamedTuple):
+    """The parts of the lines of one API message, on a shelf."""
+
+    lines: tuple[int, ...]
+    parts: tuple[Part, ...]  # outlines
+    place: int
+
+
+@dataclass(slots=True)
+class Message:
+    """One user or assistant line, reduced to what the model saw."""
+
+    node: Node
+    role: Role
+    parts: tuple[Part, ...]  # outlines, where the texts are on a shelf
+    place: int | None  # on the shelf
+    timestamp: float | None
+    message_id: str = ""
+    model: str = ""
+    usage: ModelCall | None = None  # without `at`: where the call stands is known later
+    meta: bool = False
+    summary: bool = False  # by its own mark
+    worded: bool = False  # by the wording that every version uses
+    marked: bool = False  # written by a version that marks its summaries: there the wording alone proves nothing
+    attached: bool = False  # an attachment line: what the software added by itself
+    unsent: bool = False  # shown to the user alone: an error in the model's place
+    agent: str = ""
+    joined: Joined | None = None  # with the other lines of its API message, where it is their first
+
+    @property
+    def key(self) -> str:
+        """What joins the lines of one API message."""
+        return self.message_id or self.node.uuid or f"line {self.node.line}"
+
+
+@dataclass(slots=True)
+class Boundary:
+    """A line that says that the history was compacted."""
+
+    node: Node
+    details: dict[str, Any]
+    timestamp: float | None
+    cleared: bool  # a micro-compaction: tool results cleared, no summary
+    agent: str = ""
+
+    @property
+    def preserved(self) -> list[str]:
+        """The uuids of messages that were kept word for word behind the summary, as far as they are listed."""
+        listed = fields.items(fields.mapping(self.details, "preservedMessages"), "uuids")
+        return [uuid for uuid in (*listed, *self.segment) if isinstance(uuid, str) and uuid]
+
+    @property
+    def summary_last(self) -> bool:
+        """Do the preserved messages stand before the summary: is the first of them hung below the boundary itself?"""
+        anchors = [fields.text(fields.mapping(self.details, key), "anchorUuid") for key in _PRESERVED]
+        return bool(self.node.uuid) and self.node.uuid in anchors
+
+    @property
+    def segment(self) -> tuple[str, str]:
+        """The uuids of the first and the last of them, where versions tell only these."""
+        ends = fields.mapping(self.details, "preservedSegment")
+        return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What the lines of a file say, by their numbers."""
+
+    messages: dict[int, Message] = field(default_factory=dict)
+    boundaries: dict[int, Boundary] = field(default_factory=dict)
+
+
+def is_summary(message: Message) -> bool:
+    """A summary by its own mark, or by the wording of versions that had no mark; a quoted wording does not count."""
+    return message.summary or (message.worded and not message.marked)
+
+
+@lru_cache(maxsize=64)  # each line names the version
+def writes_marks(version: str) -> bool:
+    """Does this version of Claude Code mark the summaries it writes? Not known: no."""
+    numbers = version.split("-")[0].split(".")[:3]
+    return all(re.fullmatch(r"[0-9]{1,9}", number) for number in numbers) and tuple(map(int, numbers)) >= MARKED_FROM
+
+
+def is_worded(parts: Sequence[Part]) -> bool:
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
+
+
+def is_unsent(line: dict[str, Any], parts: Sequence[Part]) -> bool:
+    """An error that Claude Code shows in the model's place; other lines of its own are sent as the model's words."""
+    first = parts[0] if parts else None
+    return line.get("isApiErrorMessage") is True or (isinstance(first, TextPart) and first.text.startswith(API_ERROR))
+
+
+def is_moved(part: Part) -> bool:
+    """A tool output whose text lies in a file of its own; the model saw the preview."""
+    return isinstance(part, ToolResultPart) and str(part.content).startswith(MOVED)
+
+
+def is_automatic(parts: Sequence[Part]) -> bool:
+    first = parts[0] if parts else None
+    return isinstance(first, TextPart) and first.text.lstrip().startswith(AUTOMATIC)
+
+
+def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:
+    """The tokens of the API message a line belongs to; cached tokens are part of the prompt."""
+    usage = message.get("usage")
+    if message.get("model") == SYNTHETIC or not isinstance(usage, dict):
+        return None
+    try:
+        fresh = normalise.count(usage.get("input_tokens"), "input_tokens") or 0
+        read = normalise.count(usage.get("cache_read_input_tokens"), "cache_read_input_tokens") or 0
+        written = normalise.count(usage.get("cache_creation_input_tokens"), "cache_creation_input_tokens") or 0
+        output = normalise.count(usage.get("output_tokens"), "output_tokens")
+    except DamagedRecording as error:
+        name = error.reason.split(" ", 1)[0]
+        raise DamagedRecording(error.reason, line=line.number, column=line.column(name)) from error
+    return ModelCall(
+        at=0,
+        prompt_tokens=fresh + read + written,
+        cached_tokens=read,
+        cache_write_tokens=written,
+        # Before the message is complete this is the value at its start, not the number of tokens written.
+        output_tokens=output if message.get("stop_reason") else None,
+        model=intern(fields.text(message, "model")),
+        timestamp=fields.timestamp(line.obj, "timestamp"),
+        line=line.number,
+        source_id=fields.text(message, "id"),
+    )
+
+
+def fuller(old: ModelCall | None, new: ModelCall) -> ModelCall:
+    """The usage of one message from two of its lines: the later one, unless it lacks what the earlier had."""
+    if old is None:
+        return new
+    tokens = new if new.prompt_tokens else old
+    output = new.output_tokens if new.output_tokens is not None else old.output_tokens
+    return msgspec.structs.replace(tokens, output_tokens=output, line=old.line, timestamp=old.timestamp)
+
+
+def parts_of(content: Any) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    parts: list[Part] = []
+    for block in fields.objects(content):
+        parts.extend(_block(block))
+    return tuple(parts)
+
+
+def _block(block: dict[str, Any]) -> tuple[Part, ...]:
+    kind = fields.text(block, "type")
+    if kind == "tool_use":
+        return (ToolCallPart(intern(fields.text(block, "name")), block.get("input"), fields.text(block, "id")),)
+    if kind == "tool_result":
+        return _result(block)
+    if kind == "redacted_thinking":
+        return (ReasoningPart(opaque_bytes=fields.opaque_size(fields.text(block, "data"))),)
+    if kind in {"text", "thinking", "image", "document"}:
+        return fields.content_parts([block])
+    return (OtherPart(kind or "(none)", block),)
+
+
+def _result(block: dict[str, Any]) -> tuple[Part, ...]:
+    """A tool result, and the images in it as parts of their own: they are not text."""
+    content = block.get("content")
+    inner = (TextPart(content),) if isinstance(content, str) else parts_of(content)
+    texts = [part.text for part in inner if isinstance(part, TextPart)]
+    result = ToolResultPart(
+        content="\n".join(texts),
+        call_id=fields.text(block, "tool_use_id"),
+        is_error=block.get("is_error") is True,
+    )
+    return (result, *(part for part in inner if not isinstance(part, TextPart)))

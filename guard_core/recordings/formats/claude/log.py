@@ -1,0 +1,323 @@
+"""Grows a session from the chosen lines of a Claude Code transcript: events, calls and compactions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, Part, Role, ToolResultPart
+from guard_core.recordings.formats.claude.lines import (
+    NAME,
+    SYNTHETIC,
+    Boundary,
+    Joined,
+    Lines,
+    Message,
+    fuller,
+    is_summary,
+)
+from guard_core.recordings.formats.claude.tree import Node
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import SessionBuilder
+from guard_core.recordings.reading.rebase import view_of
+from guard_core.recordings.reading.shelf import outline
+from guard_core.recordings.reading.source import Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Rewritten, Segment, Span, View
+
+# What Claude Code puts in place of a tool result that a micro-compaction cleared.
+CLEARED = "[Old tool result content cleared]"
+# A request that is this much smaller than the one before was compacted, whatever the file says: the smallest saving
+# for which Claude Code clears old results, and a share below what it clears.
+FALL_TOKENS, FALL_SHARE = 20_000, 0.5
+
+
+@dataclass(slots=True)
+class Compacting:
+    """A compaction whose lines are still coming: its boundary, its summary, and what was attached around that."""
+
+    boundary: Boundary | None
+    summary: Message | None = None
+    before: list[Message] = field(default_factory=list)  # attachments between the boundary and the summary
+    behind: list[Message] = field(default_factory=list)  # attachments right behind the summary
+    typed: list[Message] = field(default_factory=list)  # words of the user among them: events of the log
+
+    def attach(self, message: Message) -> None:
+        """What Claude Code puts before the model again belongs to the compaction: without it, it was not sent."""
+        around = self.behind if self.summary else self.before
+        (around if message.meta else self.typed).append(message)
+
+
+class Log:
+    """Grows a session line by line; a compaction is finished when another message than its own has come."""
+
+    def __init__(self, lines: Lines, source: Source, *, first: bool = False) -> None:
+        self.builder = SessionBuilder(NAME, source, first=first)
+        self.lines = lines
+        self.notes = source.notes
+        self.shelf = source.shelf
+        self.index: dict[str, int] = {}  # event of each uuid
+        self.results: dict[str, int] = {}  # event of each tool result
+        self.pending: Compacting | None = None
+        self.inserted: dict[str, Message] = {}  # by uuid, those of the last compaction: the next one may keep them
+        self.answered: dict[str, int] = {}  # the last line of each API message that was taken up
+        self.late = False  # did a line come whose message had been taken up without it?
+        self.folded = self.unsent = 0
+
+    def take(self, path: Sequence[Node], ahead: Sequence[Node] = ()) -> None:
+        """Take up the next lines of the path. `ahead`: those that come after them, as far as they are known; the lines
+        of one API message are taken up together."""
+        groups: dict[str, list[Message]] = {}
+        for node in (*path, *ahead):
+            message = self.lines.messages.get(node.line)
+            if message is not None and message.role is Role.MODEL and message.key not in self.answered:
+                groups.setdefault(message.key, []).append(message)
+        for node in path:
+            if node.line in self.lines.boundaries:
+                self.boundary(self.lines.boundaries[node.line])
+            elif (message := self.lines.messages.get(node.line)) is None:
+                continue
+            elif message.role is not Role.MODEL:
+                self.user(message)
+            elif group := groups.pop(message.key, None):
+                self.answered[message.key] = max(each.node.line for each in group)
+                self.answer(group)
+            else:
+                self.late = self.late or node.line > self.answered[message.key]
+
+    def user(self, message: Message) -> None:
+        open_boundary = self.pending is not None and self.pending.summary is None
+        if is_summary(message) or (message.worded and open_boundary):
+            self._summary(message)
+            return
+        if message.attached and self.pending is not None:
+            self.pending.attach(message)
+            return
+        self.close()
+        self._event(message, message.parts, message.place)
+
+    def answer(self, group: list[Message]) -> None:
+        """The lines of one API message: one event, one call."""
+        self.close()
+        first, last = group[0], group[-1]
+        if first.model == SYNTHETIC and first.unsent:
+            self.unsent += 1
+            return
+        parts, place = (first.parts, first.place) if len(group) == 1 else self._joined(group)
+        self.folded += len(group) - 1
+        usage: ModelCall | None = None
+        for message in group:
+            usage = fuller(usage, message.usage) if message.usage is not None else usage
+        at = len(self.builder.events)
+        response = self._event(first, parts, place)
+        if first.model == SYNTHETIC:  # words that Claude Code put into the model's mouth: sent, but no call
+            return
+        call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
+        call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
+        self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
+        for message in group:
+            self.index[message.node.uuid] = response
+
+    def session(self, **values: Any) -> Session:
+        """The session (fields of `Session`)."""
+        self.notes.folded += self.folded
+        for _ in range(self.unsent):
+            self.notes.skip("error shown by Claude Code (not sent to the model)")
+        self.builder.notes.extend(self._falls())
+        return self.builder.session(**values)
+
+    def _falls(self) -> list[str]:
+        """A note where requests shrank though no compaction stands there: `-p` wrote none before 1.0.128."""
+        compacted = [compaction.at for compaction in self.builder.compactions]
+        calls = [(call, call.prompt_tokens) for call in self.builder.calls if call.prompt_tokens]
+        falls = [
+            (before, tokens, call.line)
+            for (last, before), (call, tokens) in pairwise(calls)
+            if before - tokens >= FALL_TOKENS
+            and tokens < before * FALL_SHARE
+            and bisect_right(compacted, last.at) == bisect_right(compacted, call.at)
+        ]
+        if not falls:
+            return []
+        before, tokens, line = falls[0]
+        return [
+            f"requests that shrank with no compaction in the file: {len(falls)}, "
+            f"the first from {before} to {tokens} tokens at line {line}"
+        ]
+
+    def _parts(self, message: Message) -> tuple[Part, ...]:
+        """The parts of a message with their texts."""
+        return message.parts if self.shelf is None or message.place is None else self.shelf.get(message.place)
+
+    def _joined(self, group: list[Message]) -> tuple[tuple[Part, ...], int | None]:
+        """The parts of several lines of one message, and their place where the texts are on a shelf."""
+        if self.shelf is None:
+            return _joined(map(self._parts, group)), None
+        lines = tuple(message.node.line for message in group)
+        known = group[0].joined
+        if known is None or known.lines != lines:
+            parts = _joined(map(self._parts, group))
+            known = group[0].joined = Joined(lines, tuple(map(outline, parts)), self.shelf.put(parts))
+        return known.parts, known.place
+
+    def boundary(self, boundary: Boundary) -> None:
+        self.close()
+        if boundary.cleared:
+            self._micro_compaction(boundary)
+        else:
+            self.pending = Compacting(boundary)
+
+    def close(self) -> None:
+        """The lines of a compaction have ended, with or without a summary."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            self._compaction(pending)
+
+    def _summary(self, message: Message) -> None:
+        """A summary, of the boundary before it or, in versions that write none, of a compaction of its own."""
+        if self.pending is None or self.pending.summary is not None:
+            self.close()
+            self.pending = Compacting(None)
+        self.pending.summary = message
+
+    def _event(self, message: Message, parts: tuple[Part, ...], place: int | None) -> int:
+        index = self.builder.event(
+            message.role,
+            parts,
+            place=place,
+            line=message.node.line,
+            source_id=message.message_id or message.node.uuid,
+            timestamp=message.timestamp,
+            meta=message.meta,
+        )
+        self.index[message.node.uuid] = index
+        for part in parts:
+            if isinstance(part, ToolResultPart):
+                self.results[part.call_id] = index
+        return index
+
+    def _compaction(self, pending: Compacting) -> None:
+        boundary, summary = pending.boundary, pending.summary
+        details = boundary.details if boundary else {}
+        kept: list[Message | int] = [*self._carried(boundary), *self._preserved(boundary)]
+        summaries: list[Message | int] = [summary] if summary else []
+        middle = [*kept, *summaries] if boundary and boundary.summary_last else [*summaries, *kept]
+        sent = [*pending.before, *middle, *pending.behind]
+        messages = [item for item in sent if isinstance(item, Message)]
+        place = boundary.node if boundary else summary.node if summary else None
+        stated = boundary is not None or (summary is not None and summary.summary)
+        self.builder.compaction(
+            RecordedCompaction(
+                at=len(self.builder.events),
+                evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
+                kind="opaque" if summary is None else "summary+tail" if kept else "summary",
+                base=view_of([item if isinstance(item, int) else None for item in sent]),
+                messages=tuple(_inserted_event(message, self._parts(message)) for message in messages),
+                trigger=fields.text(details, "trigger"),
+                tokens_before=fields.tokens(details, "preTokens"),
+                tokens_after=fields.tokens(details, "postTokens"),
+                line=place.line if place else None,
+                timestamp=boundary.timestamp if boundary else summary.timestamp if summary else None,
+                note=self._compaction_note(summary),
+            )
+        )
+        self.inserted = {message.node.uuid: message for message in messages}
+        for message in pending.typed:
+            self._event(message, message.parts, message.place)
+
+    def _carried(self, boundary: Boundary | None) -> list[Message]:
+        """The messages that the last compaction inserted and this one kept, in order."""
+        preserved = set(boundary.preserved) if boundary else set()
+        return [message for uuid, message in self.inserted.items() if uuid in preserved]
+
+    def _preserved(self, boundary: Boundary | None) -> list[int]:
+        """The events that a compaction kept, in order."""
+        if boundary is None:
+            return []
+        places = {self.index[uuid] for uuid in boundary.preserved if uuid in self.index}
+        head, tail = (self.index.get(uuid) for uuid in boundary.segment)
+        if head is not None and tail is not None:
+            places.update(range(head, tail + 1))
+        return sorted(places)
+
+    def _compaction_note(self, summary: Message | None) -> str:
+        if summary is None:
+            return "the summary is not in the file"
+        if not self.builder.events:
+            return "the history before this compaction is not in the file"
+        return ""
+
+    def _micro_compaction(self, boundary: Boundary) -> None:
+        """Old tool results cleared in place: the view so far with those results rewritten."""
+        cleared = {item for item in fields.items(boundary.details, "compactedToolIds") if isinstance(item, str)}
+        last = self.builder.compactions[-1] if self.builder.compactions else None
+        size = len(self.builder.events)
+        before: View = (*last.base, Span(last.at, size)) if last else (Span(0, size),)
+        self.builder.compaction(
+            RecordedCompaction(
+                at=size,
+                evidence=Evidence.DECLARED,
+                kind="edit",
+                base=self._without_results(before, cleared),
+                messages=last.messages if last else (),
+                trigger=fields.text(boundary.details, "trigger"),
+                tokens_before=fields.tokens(boundary.details, "preTokens"),
+                tokens_after=_tokens_after(boundary.details),
+                line=boundary.node.line,
+                timestamp=boundary.timestamp,
+                note=f"{len(cleared)} tool results cleared",
+            )
+        )
+
+    def _without_results(self, view: View, cleared: set[str]) -> View:
+        """The view with the content of some tool results replaced by the placeholder."""
+        places = sorted({self.results[call_id] for call_id in cleared if call_id in self.results})
+        segments: list[Segment] = []
+        for segment in view:
+            if not isinstance(segment, Span):
+                segments.append(segment)
+                continue
+            start = segment.start
+            for index in places[bisect_left(places, start) : bisect_left(places, segment.stop)]:
+                segments.append(Span(start, index))
+                segments.append(Rewritten(index, _cleared(self.builder.events[index], cleared), "cleared"))
+                start = index + 1
+            segments.append(Span(start, segment.stop))
+        return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
+
+
+def _tokens_after(details: dict[str, Any]) -> int | None:
+    before, saved = fields.tokens(details, "preTokens"), fields.tokens(details, "tokensSaved")
+    return None if before is None or saved is None else max(before - saved, 0)
+
+
+def _joined(group: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:
+    """The parts of several lines of one message; a copied line adds nothing."""
+    parts = {msgspec.msgpack.encode(part): part for each in group for part in each}
+    return tuple(parts.values())
+
+
+def _cleared(event: Event, cleared: set[str]) -> Event:
+    parts = tuple(
+        msgspec.structs.replace(part, content=CLEARED)
+        if isinstance(part, ToolResultPart) and part.call_id in cleared
+        else part
+        for part in event.parts
+    )
+    return msgspec.structs.replace(event, parts=parts)
+
+
+def _inserted_event(message: Message, parts: tuple[Part, ...]) -> Event:
+    return Event(
+        role=message.role,
+        parts=parts,
+        source_id=message.node.uuid,
+        line=message.node.line,
+        timestamp=message.timestamp,
+        meta=True,
+    )

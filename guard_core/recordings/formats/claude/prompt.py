@@ -1,0 +1,44 @@
+"""The system prompt and the tools of a Claude Code session, in the versions that write them down (2.1.329 does).
+
+`api-request-shape` lines hold both as they were sent, `prompt_snapshot` attachments the system prompt alone. A shape is
+written again where it changed; a session has one, so the first is kept and the note says that others followed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.events import Part, TextPart
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.notes import ImportNotes
+from guard_core.sessions import ToolDefinition
+
+
+class Prompt:
+    """What stands before the messages of every request; None where the file does not tell."""
+
+    def __init__(self, notes: ImportNotes) -> None:
+        self.system: tuple[Part, ...] | None = None
+        self.tools: tuple[ToolDefinition, ...] | None = None
+        self._notes = notes
+
+    def shape(self, line: dict[str, Any]) -> None:
+        """An `api-request-shape` line."""
+        shape = fields.mapping(line, "shape")
+        system = fields.content_parts(shape.get("system"))
+        # Deferred tools are looked up by name when they are wanted: their definitions are not in the prompt.
+        offered = [tool for tool in fields.objects(shape.get("tools")) if tool.get("defer_loading") is not True]
+        tools = tuple(
+            ToolDefinition(fields.text(tool, "name"), fields.text(tool, "description"), tool.get("input_schema"))
+            for tool in offered
+        )
+        if self.tools is None:
+            self.system, self.tools = system, tools
+        elif (system, tools) != (self.system, self.tools):
+            self._notes.skip("later system prompt or tools")
+
+    def snapshot(self, attachment: dict[str, Any]) -> None:
+        """A `prompt_snapshot` attachment."""
+        texts = [text for text in fields.items(attachment, "systemPrompt") if isinstance(text, str) and text]
+        if self.system is None and texts:
+            self.system = tuple(TextPart(text) for text in texts)

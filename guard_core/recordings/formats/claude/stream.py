@@ -1,0 +1,307 @@
+"""What `claude -p --output-format stream-json` (or `json`) prints: the messages of a run, then its result.
+
+Lines say what transcripts say, in other words: `session_id`, `compact_metadata`, and `parent_tool_use_id` on the
+lines of a sub-agent, which is a session of its own. One API message is several lines with one id. A compaction is a
+`compact_boundary` line, then (newer versions) the summary. The user's prompt is printed where it is replayed, that of
+a sub-agent by some versions; pieces (`stream_event`) repeat what comes whole. `json` prints the same in one array, or
+the result alone. What the program adds by itself (attachments) is not printed, nor in versions of 2025 a sub-agent's
+last answer. The tokens of a result line are a sum over the run (in 1.0: those of its last call), so no call has them.
+Its `modelUsage` tells the context window. Neither the system prompt nor the schemas of the tools are printed.
+Source: the output of Claude Code 0.2.126 to 2.1.330.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from sys import intern
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.claude.lines import (
+    NAME,
+    Boundary,
+    Lines,
+    Message,
+    fuller,
+    is_automatic,
+    is_unsent,
+    is_worded,
+    parts_of,
+    usage_of,
+)
+from guard_core.recordings.formats.claude.log import Log
+from guard_core.recordings.formats.claude.run import Run, agent_notes, failed, run_notes, totals, window_of
+from guard_core.recordings.formats.claude.tree import Node
+from guard_core.recordings.reading import fields, normalise, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.shelf import ShelvedEvents, outline
+from guard_core.recordings.reading.source import Line, Shape, Source
+from guard_core.sessions import ModelCall, Session
+
+_KINDS = frozenset({"system", "assistant", "user", "result", "stream_event"})
+_HEADS = 50  # items of an array that are looked at
+
+
+class ClaudeStream:
+    """Reads what Claude Code prints when it runs without a screen."""
+
+    name = NAME
+    label = "Claude Code"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.LINES:
+            return _is_stream([line.obj for line in source.head_lines()])
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        return _is_stream(list(fields.objects(value[:_HEADS])) if isinstance(value, list) else [value])
+
+    def read(self, source: Source) -> Recording:
+        return _Reader(source).read()
+
+
+FORMAT = ClaudeStream()
+
+
+def _is_stream(heads: list[Any]) -> bool:
+    """Most lines name a kind and a session, and one has what only Claude Code prints."""
+    own = [obj for obj in heads if isinstance(obj, dict) and fields.text(obj, "type") in _KINDS and "session_id" in obj]
+    if any("parentUuid" in obj or "sessionId" in obj for obj in own):
+        return False
+    return len(own) * 2 > len(heads) and any(map(_is_marked, own))
+
+
+def _is_marked(obj: JSON) -> bool:
+    match fields.text(obj, "type"):
+        case "system":
+            return obj.get("subtype") == "init" and isinstance(obj.get("tools"), list)
+        case "result":
+            return {"is_error", "num_turns"} <= obj.keys()
+        case "stream_event":
+            return isinstance(obj.get("event"), dict)
+    message = fields.mapping(obj, "message")
+    return bool(message) and ("parent_tool_use_id" in obj or isinstance(message.get("usage"), dict))
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.lines = Lines()
+        self.runs: dict[str, Run] = {}
+        self.session_id = ""
+        self.seen = Identities(self.source, "line")
+        self.numbered = source.shape is Shape.LINES
+        self.counter = FactCounter(NAME)
+
+    def read(self) -> Recording:
+        for line in self._records():
+            with self.source.tolerate(self._number(line)):
+                self._line(line)
+        self._count()
+        sessions = [session for name, run in self.runs.items() for session in self._sessions(name, run)]
+        if not sessions:
+            raise self.source.nothing_left("what Claude Code printed holds no message")
+        return Recording(NAME, tuple(sessions), self.counter.facts(), self.notes)
+
+    def _records(self) -> Iterator[Line]:
+        """The lines, or the items of an array, which have numbers but no lines of their own."""
+        if self.numbered:
+            yield from self.source.lines()
+            return
+        value = self.source.json()
+        items = wrong_kinds.objects(self.source, value if isinstance(value, list) else [value], "item")
+        yield from (Line(number, 0, item, b"") for number, item in enumerate(items, start=1))
+
+    # -- lines
+
+    def _line(self, line: Line) -> None:
+        obj, kind, subtype = line.obj, fields.text(line.obj, "type"), fields.text(line.obj, "subtype")
+        self.session_id = fields.text(obj, "session_id") or self.session_id
+        run = self.runs.setdefault(self.session_id, Run())
+        if kind in {"user", "assistant"}:
+            self._message(line, kind, run)
+        elif kind == "system" and subtype.endswith("compact_boundary"):
+            self._boundary(line, run)
+        elif kind == "result":
+            run.results.append(line._replace(raw=b""))
+        else:
+            if kind == "system" and subtype == "init":
+                run.model = run.model or fields.text(obj, "model")
+            self.notes.skip(" ".join(("line kind", kind[:60] or "(none)", subtype[:60])).strip())
+
+    def _message(self, line: Line, kind: str, run: Run) -> None:
+        obj, message = line.obj, line.obj.get("message")
+        if not isinstance(message, dict):
+            raise self._damaged(line, f'"message" of a {kind} line is missing or no object', "message")
+        try:
+            usage = usage_of(line, message) if kind == "assistant" else None
+        except DamagedRecording as error:
+            raise self._damaged(line, error.reason, error.reason.split(" ", 1)[0]) from error
+        node = self._node(line, kind, run)
+        if node is None:
+            return
+        if not isinstance(message.get("content"), str | list | None):
+            found = wrong_kinds.kind_of(message["content"])
+            self.source.problem(f"a {kind} message whose content is {found}, left out", self._number(line))
+        parts = parts_of(message.get("content"))
+        self._count_parts(parts)
+        shelf = self.source.shelf
+        self.lines.messages[line.number] = Message(
+            node=node,
+            role=Role.USER if kind == "user" else Role.MODEL,
+            parts=tuple(map(outline, parts)) if shelf else parts,
+            place=shelf.put(parts) if shelf else None,
+            timestamp=fields.timestamp(obj, "timestamp"),
+            message_id=fields.text(message, "id"),
+            model=intern(fields.text(message, "model")),
+            usage=usage,
+            meta=obj.get("isSynthetic") is True or is_automatic(parts),
+            worded=kind == "user" and is_worded(parts),
+            marked=True,  # without a boundary before it the wording of a summary is a quotation
+            unsent=bool(obj.get("error")) or is_unsent(obj, parts),
+        )
+
+    def _boundary(self, line: Line, run: Run) -> None:
+        told = fields.mapping(line.obj, "microcompact_metadata") or fields.mapping(line.obj, "compact_metadata")
+        details = _camel(told)
+        for key in ("preTokens", "postTokens"):
+            normalise.count(details.get(key), key)
+        node = self._node(line, "boundary", run)
+        if node is not None:
+            cleared = fields.text(line.obj, "subtype").startswith("micro")
+            when = fields.timestamp(line.obj, "timestamp")
+            self.lines.boundaries[line.number] = Boundary(node, details, when, cleared=cleared)
+
+    def _node(self, line: Line, kind: str, run: Run) -> Node | None:
+        """The place of a line in its session; None for one that was printed before (a replay)."""
+        uuid, agent = intern(fields.text(line.obj, "uuid")), fields.text(line.obj, "parent_tool_use_id")
+        said = fields.mapping(line.obj, "message").get("content")
+        if self.seen.is_repeat(uuid, said, self._number(line)):
+            self.notes.folded += 1
+            return None
+        node = Node(line.number, uuid, "", kind, bool(agent), rooted=False)
+        if agent:
+            run.agents.setdefault(agent, []).append(node)
+            run.titles[agent] = fields.text(line.obj, "task_description") or run.titles.get(agent, "")
+        else:
+            run.main.append(node)
+        return node
+
+    def _number(self, line: Line) -> int | None:
+        return line.number if self.numbered else None
+
+    def _damaged(self, line: Line, reason: str, key: str) -> DamagedRecording:
+        if self.numbered:
+            return DamagedRecording(reason, line=line.number, column=line.column(key))
+        return DamagedRecording(f"item {line.number}: {reason}")
+
+    # -- facts
+
+    def _count_parts(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                self.counter.tool_call(part.id)
+            elif isinstance(part, ToolResultPart):
+                self.counter.tool_result(part.call_id, len(part.content or ""))
+
+    def _count(self) -> None:
+        messages = self.lines.messages.values()
+        self.counter.message(sum(message.role is Role.USER for message in messages))
+        self.counter.message(len({message.key for message in messages if message.role is Role.MODEL}))
+        for call in _calls(message for message in messages if not message.node.sidechain):
+            self.counter.call(call.prompt_tokens or 0)
+        for boundary in self.lines.boundaries.values():
+            if not boundary.cleared:
+                self.counter.compaction()
+
+    # -- sessions
+
+    def _sessions(self, name: str, run: Run) -> Iterator[Session]:
+        log = self._log(run.main)
+        answered = any(node.kind == "assistant" for node in run.main)
+        if not answered:
+            self._take_results(log, run)
+        self._add_side_calls(log, run)
+        if log.builder.events:
+            notes = [*run_notes(run, log.builder.outlines), *([] if answered else totals(run))]
+            about = {"agent": ClaudeStream.label, "model": run.model, "notes": notes}
+            started = {agent: agent for agent in run.agents}
+            yield self._session(log, run, source_id=name, sub_agents=started, **about)
+        for agent, chain in run.agents.items():
+            if any(node.kind == "assistant" for node in chain):
+                part, title = self._log(chain), f"Sub-agent {run.titles[agent] or agent}"[:80]
+                notes = [*agent_notes(part.builder.outlines)]
+                about = {"agent": f"{ClaudeStream.label} sub-agent", "title": title, "notes": notes}
+                yield self._session(part, run, source_id=agent, parent=name, **about)
+
+    def _session(self, log: Log, run: Run, **about: Any) -> Session:
+        answered = next((call.model for call in reversed(log.builder.calls) if call.model), "")
+        about["model"] = answered or about.get("model", "")
+        session = log.session(window=window_of(run, about["model"]), **about)
+        return session if self.numbered else _without_lines(session)
+
+    def _log(self, chain: Sequence[Node]) -> Log:
+        log = Log(self.lines, self.source)
+        log.take(chain)
+        log.close()
+        return log
+
+    def _take_results(self, log: Log, run: Run) -> None:
+        """Where nothing but results was printed, they are the answers."""
+        for line in run.results:
+            text = fields.text(line.obj, "result")
+            if text and not failed(line.obj):
+                self.counter.message()
+                models = list(fields.mapping(line.obj, "modelUsage"))
+                call = {"line": line.number, "model": models[0] if len(models) == 1 else run.model}
+                log.builder.answer((TextPart(text),), call=call, line=line.number)
+
+    def _add_side_calls(self, log: Log, run: Run) -> None:
+        apart = (self.lines.messages.get(node.line) for chain in run.agents.values() for node in chain)
+        lines = [event.line or 0 for event in log.builder.outlines]
+        for call in _calls(message for message in apart if message is not None):
+            log.builder.side_calls.append(replace(call, at=bisect_left(lines, call.line or 0)))
+
+
+def _calls(messages: Iterator[Message]) -> list[ModelCall]:
+    """The usage of each API message, told on several of its lines, in the order of the file."""
+    calls: dict[str, ModelCall] = {}
+    for message in messages:
+        if message.role is Role.MODEL and message.usage is not None:
+            calls[message.key] = fuller(calls.get(message.key), message.usage)
+    return sorted((call for call in calls.values() if call.prompt_tokens), key=lambda call: call.line or 0)
+
+
+def _camel(value: Any) -> Any:
+    """An object with its keys as transcripts spell them."""
+    if not isinstance(value, dict):
+        return value
+    return {_camel_key(key): _camel(item) for key, item in value.items()}
+
+
+def _camel_key(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _without_lines(session: Session) -> Session:
+    """The session of an array: the numbers of its items are no lines."""
+    events: Any = session.events
+    outlines: list[Event] = events.outlines if isinstance(events, ShelvedEvents) else list(events)
+    outlines[:] = [replace(event, line=None) for event in outlines]
+    return replace(
+        session,
+        events=events if isinstance(events, ShelvedEvents) else tuple(outlines),
+        calls=tuple(replace(call, line=None) for call in session.calls),
+        side_calls=tuple(replace(call, line=None) for call in session.side_calls),
+        compactions=tuple(replace(compaction, line=None) for compaction in session.compactions),
+        notes=tuple(note.replace(" at line ", " at item ") for note in session.notes),
+    )

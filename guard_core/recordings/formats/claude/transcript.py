@@ -1,0 +1,376 @@
+"""Claude Code transcripts: `~/.claude/projects/<directory>/<session>.jsonl`, one JSON object a line.
+
+No definition is published; this is how real files look. One API message is several lines with one `message.id`
+and the same usage; lines form a tree over `parentUuid`; sub-agents are lines with `isSidechain`; a compaction is a
+`compact_boundary` line, then the summary. The system prompt and the tools are not in the file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+from sys import intern
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Part, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.claude import attachments as claude_attachments
+from guard_core.recordings.formats.claude.draft import Draft, path_of
+from guard_core.recordings.formats.claude.lines import (
+    NAME,
+    Boundary,
+    Lines,
+    Message,
+    fuller,
+    is_automatic,
+    is_moved,
+    is_summary,
+    is_unsent,
+    is_worded,
+    parts_of,
+    usage_of,
+    writes_marks,
+)
+from guard_core.recordings.formats.claude.log import Log
+from guard_core.recordings.formats.claude.prompt import Prompt
+from guard_core.recordings.formats.claude.tree import Node, parents_first
+from guard_core.recordings.reading import fields, looks, normalise
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.shelf import outline
+from guard_core.recordings.reading.source import Line, Source
+from guard_core.sessions import ModelCall, Session
+
+_MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
+_OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
+
+
+class ClaudeCode:
+    """Reads Claude Code transcripts."""
+
+    name = NAME
+    label = "Claude Code"
+
+    def matches(self, source: Source) -> bool:
+        """Lines with a `uuid` know their parent and session; files of side lines alone are known by their kinds."""
+        heads = [line.obj for line in source.head_lines()]
+        linked = [
+            obj for obj in heads if obj.keys() >= {"uuid", "sessionId"} and str(obj.get("type")) in _MESSAGE_KINDS
+        ]
+        if any("parentUuid" in obj or "logicalParentUuid" in obj for obj in linked):
+            return True
+        kinds = [str(obj.get("type")) for obj in heads]
+        return bool(kinds) and all(kind in _OTHER_KINDS or (kind == "summary") for kind in kinds)
+
+    def read(self, source: Source) -> Recording:
+        return _Reader(source).read()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return looks.look(source, looks.ClaudeCodeLine)
+
+
+FORMAT = ClaudeCode()
+
+
+class _Reader:
+    """Reads the lines of one file, then builds the main session and those of its sub-agents."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.nodes: list[Node] = []
+        self.lines = Lines()
+        self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
+        self.draft = Draft(self.lines, source) if source.ahead and source.shelf else None
+        self.side: dict[str, ModelCall] = {}  # calls of sub-agents told in progress lines, by message id
+        self.uuids: dict[str, Identities] = {}  # by kind of line
+        self.unnamed: ModelCall | None = None  # the last call whose message has no id
+        self.doubled: dict[str, str] = {}  # uuids of several lines, and what the last of them is called here
+        self.counter = FactCounter(ClaudeCode.name)
+        self.prompt = Prompt(source.notes)
+        self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
+        self.moved = 0  # tool outputs that were moved to files of their own
+        self.started: dict[str, str] = {}  # ids of sub-agents, with the tool call that started each
+        self.session_id = ""
+
+    def read(self) -> Recording:
+        for line in self.source.lines():
+            with self.source.tolerate(line.number):
+                self._line(line)
+            if self.draft is not None and len(self.nodes) >= self.draft.due:
+                self.draft.grow(self.nodes, self.uuids.values())
+        if all(message.attached for message in self.messages.values()):
+            raise DamagedRecording("a Claude Code file without any user or assistant message")
+        self._count()
+        sessions = self._sessions()
+        return Recording(ClaudeCode.name, tuple(sessions), self.counter.facts(), self.notes)
+
+    # -- lines
+
+    def _line(self, line: Line) -> None:
+        obj, kind = line.obj, intern(fields.text(line.obj, "type"))
+        if kind in {"user", "assistant"}:
+            self._message(line, kind)
+        elif kind == "system" and fields.text(obj, "subtype").endswith("compact_boundary"):
+            self._boundary(line)
+        elif kind == "attachment":
+            self._attachment(line)
+        elif kind == "api-request-shape":
+            self.prompt.shape(obj)
+        else:
+            self._side_line(line, kind)
+
+    def _message(self, line: Line, kind: str) -> None:
+        obj = line.obj
+        message = obj.get("message")
+        if not isinstance(message, dict):
+            raise DamagedRecording(f'"message" of a {kind} line is missing or no object', column=line.column("message"))
+        usage = usage_of(line, message) if kind == "assistant" else None
+        summary = kind == "user" and obj.get("isCompactSummary") is True
+        node = self._node(line, "summary" if summary else kind)
+        if node is None:
+            return
+        self.session_id = self.session_id or fields.text(obj, "sessionId")
+        parts = parts_of(message.get("content"))
+        self._count_parts(parts)
+        self.moved += sum(map(is_moved, parts))
+        if started := fields.text(fields.mapping(obj, "toolUseResult"), "agentId"):
+            calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
+            self.started[started] = calls[0] if calls else ""
+        self._keep(
+            line,
+            parts,
+            node=node,
+            role=Role.USER if kind == "user" else Role.MODEL,
+            message_id=self._message_id(line, message, usage),
+            model=intern(fields.text(message, "model")),
+            usage=usage,
+            meta=obj.get("isMeta") is True or is_automatic(parts),
+            summary=summary,
+            worded=kind == "user" and is_worded(parts),
+            marked=writes_marks(fields.text(obj, "version")),
+            unsent=is_unsent(obj, parts),
+        )
+
+    @property
+    def _is_blotted(self) -> bool:
+        """Were ids taken out of the lines so far?"""
+        return self.source.watch is not None and self.source.watch.placeholders > 0
+
+    def _message_id(self, line: Line, message: dict[str, Any], usage: ModelCall | None) -> str:
+        """What the lines of one API message share: its id; where ids were taken out, its request's or their tokens."""
+        named = fields.text(message, "id")
+        if named or usage is None or not self._is_blotted:
+            return named
+        if request := fields.text(line.obj, "requestId"):
+            return request
+        same = self.unnamed is not None and _tokens(self.unnamed) == _tokens(usage)
+        self.unnamed = self.unnamed if same and self.unnamed else usage
+        return f"line {self.unnamed.line}"
+
+    def _attachment(self, line: Line) -> None:
+        """What the software put before the model beside the user's words: an event, but no message of the facts."""
+        attachment = fields.mapping(line.obj, "attachment")
+        kind = fields.text(attachment, "type")
+        if kind == "prompt_snapshot":
+            self.prompt.snapshot(attachment)
+        parts = claude_attachments.parts_sent(line.obj)
+        named = bool(fields.text(line.obj, "uuid"))
+        node = self._node(line, "attachment") if named else None
+        if parts and node is not None:
+            role, words = claude_attachments.role_of(line.obj), claude_attachments.is_users(line.obj)
+            self._keep(line, parts, node=node, role=role, meta=not words, attached=True)
+        elif kind != "prompt_snapshot" and not (parts and named):
+            self.notes.skip(f"line kind attachment {kind[:60]}".rstrip())
+
+    def _keep(self, line: Line, parts: tuple[Part, ...], **values: Any) -> None:
+        """A message (fields of `Message`), its texts on the shelf where there is one."""
+        shelf, usage = self.source.shelf, values.get("usage")
+        self.messages[line.number] = Message(
+            parts=tuple(map(outline, parts)) if shelf else parts,
+            place=shelf.put(parts) if shelf else None,
+            timestamp=usage.timestamp if usage else fields.timestamp(line.obj, "timestamp"),
+            agent=fields.text(line.obj, "agentId"),
+            **values,
+        )
+
+    def _boundary(self, line: Line) -> None:
+        subtype = fields.text(line.obj, "subtype")
+        details = fields.mapping(line.obj, "microcompactMetadata") or fields.mapping(line.obj, "compactMetadata")
+        for key in ("preTokens", "postTokens"):
+            normalise.count(details.get(key), key)
+        node = self._node(line, "boundary", keep_copies=True)
+        if node is not None:
+            when = fields.timestamp(line.obj, "timestamp")
+            agent, cleared = fields.text(line.obj, "agentId"), subtype.startswith("micro")
+            self.boundaries[line.number] = Boundary(node, details, when, cleared=cleared, agent=agent)
+
+    def _side_line(self, line: Line, kind: str) -> None:
+        obj = line.obj
+        subtype = fields.text(obj, "subtype")
+        self.notes.skip(" ".join(("line kind", kind[:60] or "(none)", subtype[:60])).strip())
+        for key in ("customTitle", "aiTitle"):
+            if fields.text(obj, key):
+                self.titles[key] = fields.text(obj, key)
+        if kind == "summary" and fields.text(obj, "summary"):
+            self.titles[fields.text(obj, "leafUuid")] = fields.text(obj, "summary")
+        if kind == "progress":
+            self._progress(line)
+        if fields.text(obj, "uuid"):
+            self._node(line, kind)
+
+    def _progress(self, line: Line) -> None:
+        """A sub-agent's message inside a progress line: its call is counted apart."""
+        outer = fields.mapping(fields.mapping(line.obj, "data"), "message")
+        message = fields.mapping(outer, "message")
+        if fields.text(outer, "type") == "assistant" and fields.text(message, "id"):
+            usage = usage_of(line, message)
+            if usage is not None:
+                self.side[fields.text(message, "id")] = usage
+
+    def _node(self, line: Line, kind: str, *, keep_copies: bool = False) -> Node | None:
+        """The place of a line in the tree; None for a second copy of a line (resumed and forked files hold them)."""
+        uuid = intern(fields.text(line.obj, "uuid"))  # it comes again as the parent of the next line
+        group = "message" if kind in {"user", "assistant", "summary"} else kind
+        seen = self.uuids.setdefault(group, Identities(self.source, "line"))
+        known = uuid in seen
+        if seen.is_repeat(uuid, fields.mapping(line.obj, "message").get("content"), line.number):
+            self.notes.folded += 1
+            if not keep_copies:
+                return None
+            known = False
+        parent = fields.text(line.obj, "parentUuid")
+        parent = self.doubled.get(parent, parent)
+        if known and uuid:  # another line of the same uuid stands behind the first
+            parent, uuid = self.doubled.get(uuid, uuid), f"{uuid} on line {line.number}"
+            self.doubled[fields.text(line.obj, "uuid")] = uuid
+        logical = fields.text(line.obj, "logicalParentUuid")
+        sidechain = line.obj.get("isSidechain") is True
+        node = Node(line.number, uuid, intern(parent or logical), kind, sidechain, rooted="parentUuid" in line.obj)
+        self.nodes.append(node)
+        return node
+
+    # -- facts
+
+    def _count_parts(self, parts: Sequence[Part]) -> None:
+        """Parts that were written without an id are one; those whose ids were taken out are many."""
+        missing = "" if self._is_blotted else "(none)"
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                self.counter.tool_call(part.id or missing)
+            elif isinstance(part, ToolResultPart):
+                self.counter.tool_result(part.call_id or missing, len(part.content or ""))
+
+    def _count(self) -> None:
+        seen: set[str] = set()
+        calls: dict[str, ModelCall] = {}
+        for message in self.messages.values():
+            if not message.attached and (message.role is Role.USER or message.key not in seen):
+                self.counter.message()
+            if message.role is Role.MODEL:
+                seen.add(message.key)
+                if message.usage is not None and not message.node.sidechain:
+                    calls[message.key] = fuller(calls.get(message.key), message.usage)
+        for call in calls.values():
+            if call.prompt_tokens:
+                self.counter.call(call.prompt_tokens)
+        self._count_compactions()
+
+    def _count_compactions(self) -> None:
+        declared: set[str] = set()
+        for boundary in self.boundaries.values():
+            key = boundary.node.uuid or f"line {boundary.node.line}"
+            if not boundary.cleared and key not in declared:
+                declared.add(key)
+                self.counter.compaction()
+        spoken = [line for line, message in self.messages.items() if not message.attached]
+        marks = sorted([*self.boundaries, *spoken])
+        for before, line in pairwise([0, *marks]):
+            message = self.messages.get(line)
+            if message is not None and is_summary(message) and before not in self.boundaries:
+                self.counter.compaction()
+
+    # -- sessions
+
+    def _sessions(self) -> list[Session]:
+        if not self._has_main():
+            return [self._whole(chain, name) for name, chain in self._sidechains().items()]
+        path = path_of([node for node in self.nodes if not node.sidechain], self.lines)
+        log = (self.draft and self.draft.finished(path)) or self._log(path)
+        log.close()
+        builder = log.builder
+        chains = self._sidechains()
+        if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
+            builder.notes.append("the file begins in the middle of a session: what came before is not in it")
+        if self.moved:
+            builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
+        if elsewhere := self.started.keys() - chains.keys():
+            builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
+        self._add_side_calls(builder, {node.line for node in path})
+        about = {"agent": ClaudeCode.label, "title": self._title(), "sub_agents": self.started, **self._prompt()}
+        session = log.session(source_id=self.session_id, **about)
+        return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
+
+    def _whole(self, chain: list[Node], name: str) -> Session:
+        log = self._log(parents_first(chain))
+        log.close()
+        about = {} if self._has_main() else self._prompt()
+        title = f"Sub-agent {name[:40]}"
+        about |= {"agent": f"{ClaudeCode.label} sub-agent", "title": title, "parent": self.session_id}
+        return log.session(source_id=name, **about)
+
+    def _log(self, path: Sequence[Node]) -> Log:
+        log = Log(self.lines, self.source)
+        log.take(path)
+        return log
+
+    def _prompt(self) -> dict[str, Any]:
+        return {"system": self.prompt.system, "tools": self.prompt.tools}
+
+    def _answers(self, chain: list[Node]) -> bool:
+        return any(node.kind == "assistant" for node in chain)
+
+    def _has_main(self) -> bool:
+        return any(not message.node.sidechain for message in self.messages.values())
+
+    def _sidechains(self) -> dict[str, list[Node]]:
+        """The lines of each sub-agent: by its id, in older versions by the first line of its branch."""
+        roots: dict[str, str] = {}
+        chains: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if node.sidechain:
+                roots[node.uuid] = roots.get(node.parent, node.uuid)
+                told = self.messages.get(node.line) or self.boundaries.get(node.line)
+                if told is not None:
+                    chains.setdefault(told.agent or roots[node.uuid] or "sub-agent", []).append(node)
+        return chains
+
+    def _add_side_calls(self, builder: SessionBuilder, on_path: set[int]) -> None:
+        apart = [message for message in self.messages.values() if message.node.sidechain]
+        known = {call.source_id for call in builder.calls}
+        spoken = ((line, m) for line, m in self.messages.items() if not m.attached and not m.node.sidechain)
+        branch = [message for line, message in spoken if line not in on_path]
+        dropped = {m.key: m for m in branch if m.usage is not None and m.message_id not in known}
+        if branch:
+            builder.notes.append(f"{len(branch)} messages on edited or rewound branches are not part of the session")
+        calls = dict(self.side)
+        for message in [*apart, *dropped.values()]:
+            if message.usage is not None:
+                calls[message.key] = fuller(calls.get(message.key), message.usage)
+        lines = [event.line or 0 for event in builder.outlines]  # in the order of the file
+        for call in sorted(calls.values(), key=lambda call: call.line or 0):
+            builder.side_calls.append(msgspec.structs.replace(call, at=bisect_left(lines, call.line or 0)))
+
+    def _title(self) -> str:
+        """The name that was given; a summary line counts only for a message of this file: many tell of another one."""
+        own = [uuid for uuid in self.titles if uuid in self.uuids.get("message", ())]
+        return next((self.titles[key] for key in ("customTitle", "aiTitle", *reversed(own)) if key in self.titles), "")
+
+
+def _tokens(call: ModelCall) -> tuple[int | None, ...]:
+    return call.prompt_tokens, call.cached_tokens, call.cache_write_tokens

@@ -1,0 +1,306 @@
+"""Cline and Roo Code: `api_conversation_history.json`, `ui_messages.json`, and session files of the Cline SDK.
+
+The first is an array of Anthropic messages with `ts`, `modelInfo` and `metrics.tokens`: prompt tokens are `prompt` plus
+`cached`, for Cline's providers report them apart. The OpenAI-compatible one does not; where no provider is told they
+are apart if any `cached` of the file is larger than its `prompt`. SDK sessions have `metrics.inputTokens`, which
+includes cached tokens. Results often are no blocks but text that begins "[read_file for 'x'] Result:", the result
+in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:
+the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in no later request; a
+truncation marker hides those with its `truncationParent`. The SDK keeps the whole conversation and beside it, in a file
+of its own, what a compaction left: a message whose `metadata.kind` names a compaction stands for all before it.
+Text that only looks like a marker of a compaction is none. The screen's file is read by `cline_screen`.
+Source: https://github.com/cline/cline and https://github.com/RooCodeInc/Roo-Code, src/core.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.anthropic_messages import message_event
+from guard_core.recordings.formats.cline.screen import ScreenReader
+from guard_core.recordings.formats.openai.completions import is_message
+from guard_core.recordings.reading import fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.rebase import view_of
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, View
+
+JSON = dict[str, Any]
+NAME = "cline"
+RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
+# How Cline and Roo open what they write in the user's name.
+OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]")
+_MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
+_SDK_FILES = ({"sessionId", "version"}, {"conversation_id", "source_message_count"})
+# Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
+_CACHED_INSIDE = frozenset({"openai"})
+_SDK_COMPACTIONS = frozenset({"compaction_summary", "compaction"})  # by the model, or by rule
+_SDK_NOTE = "Requests held long results shortened and outdated contents of files not at all; here they are whole."
+
+
+class ClineFormat:
+    """Task files of Cline and Roo Code."""
+
+    name = NAME
+    label = "Cline, Roo Code"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        return _is_screen(value) or _is_history(value) or _is_sdk_session(value)
+
+    def read(self, source: Source) -> Recording:
+        value = source.json()
+        if _is_screen(value):
+            return ScreenReader(source).recording(value)
+        wrapper = value if isinstance(value, dict) else {}
+        return _History(source, wrapper).recording(fields.items(wrapper, "messages") if wrapper else value)
+
+
+def _heads(value: Any) -> list[JSON]:
+    return [item for item in value[:50] if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _is_screen(value: Any) -> bool:
+    heads = _heads(value)
+    return bool(heads) and all("ts" in item and fields.text(item, "type") in {"say", "ask"} for item in heads)
+
+
+def _is_history(value: Any) -> bool:
+    heads = _heads(value)
+    heads = [item for item in heads if not _is_reasoning(item)]
+    if not heads or not all(map(is_message, heads)):
+        return False
+    return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
+
+
+def _is_reasoning(item: JSON) -> bool:
+    """An item of its own that Roo keeps before the answer that it led to."""
+    return fields.text(item, "type") == "reasoning" and "content" not in item
+
+
+def _has_own_words(heads: list[JSON]) -> bool:
+    """The oldest versions wrote nothing beside role and content: a task and what Cline says about the editor."""
+    said = [text.lstrip() for item in heads if item["role"] == "user" for text in _texts(item)]
+    return bool(said) and said[0].startswith("<task>") and any(text.startswith(OWN_OPENINGS[0]) for text in said)
+
+
+def _texts(message: JSON) -> list[str]:
+    return [fields.text(block, "text") for block in fields.objects(message.get("content"))]
+
+
+def _is_sdk_session(value: Any) -> bool:
+    heads = _heads(fields.items(value, "messages"))
+    return isinstance(value, dict) and bool(heads) and all(map(is_message, heads)) and _has_marks(value, heads)
+
+
+def _has_marks(value: JSON, heads: list[JSON]) -> bool:
+    return any(_MARKS & item.keys() for item in heads) or any(keys <= value.keys() for keys in _SDK_FILES)
+
+
+class _Mark(NamedTuple):
+    """A message that Roo put in place of those that name it as their parent."""
+
+    at: int  # events before it
+    parent: str
+    kind: str
+    event: Event
+
+
+class _History:
+    """One conversation as it is sent to the API."""
+
+    def __init__(self, source: Source, wrapper: JSON) -> None:
+        self.source = source
+        self.wrapper = wrapper
+        self.facts = FactCounter(NAME)
+        self.log = SessionBuilder(NAME, source)
+        self.messages: list[JSON] = []  # the message of each event
+        self.marks: list[_Mark] = []
+        self.seen = Identities(source, "message")
+        self.reasoning: list[Part] = []  # that led to the next answer
+        self.cached_apart = False
+
+    def recording(self, messages: list[Any]) -> Recording:
+        chats = [message for message in messages if is_message(message)]
+        self.cached_apart = any(_is_cached_apart(message) for message in chats)
+        for message in messages:
+            if is_message(message):
+                self._message(message)
+            elif isinstance(message, dict) and _is_reasoning(message):
+                self.reasoning.append(_reasoning(message))
+            else:
+                self.source.notes.skip("item that is no message")
+        for _ in self.reasoning:
+            self.source.notes.skip("reasoning without an answer")
+        self._compactions()
+        if not self.facts.messages:
+            raise DamagedRecording("no message can be read")
+        system = fields.text(self.wrapper, "system_prompt") or fields.text(self.wrapper, "systemPrompt")
+        notes = [] if system else ["The system prompt is not in the file."]
+        if self.wrapper:
+            notes.append(_SDK_NOTE)
+        session = self.log.session(
+            system=(TextPart(system),) if system else None,
+            source_id=fields.text(self.wrapper, "sessionId") or fields.text(self.wrapper, "conversation_id"),
+            agent=fields.text(self.wrapper, "agent") or "Cline",
+            notes=(*notes, "The schemas of the tools are not in the file."),
+        )
+        return Recording(NAME, (session,), self.facts.facts(), self.source.notes)
+
+    def _message(self, message: JSON) -> None:
+        if self.seen.is_repeat(fields.text(message, "id"), message.get("content")):
+            self.source.notes.folded += 1
+            return
+        at = fields.timestamp(message, "ts")
+        event = message_event(message, timestamp=at)
+        if event is None:
+            self.source.notes.skip("message of an unknown role")
+            return
+        wrong_kinds.check_words(self.source, message, "content", "a message")
+        self._count(event)
+        if message.get("isSummary") is True:
+            self.marks.append(_Mark(len(self.log.events), fields.text(message, "condenseId"), "summary", event))
+        elif fields.text(fields.mapping(message, "metadata"), "kind") in _SDK_COMPACTIONS:
+            self._sdk_compaction(event, fields.mapping(message, "metadata"))
+        elif message.get("isTruncationMarker") is True:
+            self.marks.append(_Mark(-1, fields.text(message, "truncationId"), "trim", event))
+        elif event.role is Role.MODEL:
+            parts = (*self.reasoning, *_reasoning_beside(message, event), *event.parts)
+            self.reasoning = []
+            self.log.answer(parts, call=self._call(message, at), source_id=event.source_id, timestamp=at)
+            self.messages.append(message)
+        else:
+            parts = self._heard(event.parts)
+            meta = event.role is Role.SYSTEM or _is_own(parts)
+            self.log.event(event.role, parts, source_id=event.source_id, timestamp=at, meta=meta)
+            self.messages.append(message)
+
+    def _count(self, event: Event) -> None:
+        self.facts.message()
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                self.facts.tool_call(part.id)
+            elif isinstance(part, ToolResultPart):
+                self.facts.tool_result(part.call_id, len(value_text(part.content)))
+
+    def _heard(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Results written as text, made into results: a heading alone has its result in the text behind it."""
+        found: list[Part] = []
+        heading = False
+        for part in parts:
+            last = found[-1] if found else None
+            match = RESULT_TEXT.match(part.text.lstrip()) if isinstance(part, TextPart) else None
+            if isinstance(part, TextPart) and match:
+                found.append(ToolResultPart(match[1], part.text))
+            elif heading and isinstance(last, ToolResultPart) and isinstance(part, TextPart) and not _is_own((part,)):
+                found[-1] = replace(last, content=f"{last.content}\n{part.text}")
+            else:
+                found.append(part)
+            heading = match is not None and isinstance(part, TextPart) and part.text.rstrip().endswith("Result:")
+        return tuple(found)
+
+    def _call(self, message: JSON, at: float | None) -> JSON:
+        metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
+        provider = fields.text(model, "providerId") or fields.text(model, "provider")
+        apart = self.cached_apart or bool(provider and provider not in _CACHED_INSIDE)
+        counts = _counts(metrics, apart)
+        if counts:
+            self.facts.call(counts["prompt_tokens"])
+        return {"model": fields.text(model, "id") or fields.text(model, "modelId"), "timestamp": at, **counts}
+
+    def _sdk_compaction(self, event: Event, about: JSON) -> None:
+        self.facts.compaction()
+        self.log.compaction(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind="summary",
+                base=(Inserted(0),),
+                messages=(replace(event, meta=True),),
+                trigger=fields.text(about, "reason"),
+                tokens_before=fields.tokens(about, "tokensBefore"),
+                timestamp=fields.timestamp(about, "generatedAt") or event.timestamp,
+                note="Messages behind it may be older than it: then their calls were made with all that it replaces.",
+            )
+        )
+
+    def _compactions(self) -> None:
+        """Every mark as a compaction: what its request still held are the messages that no mark so far hides.
+
+        A truncation marker stands among the messages where they were cut, and so is placed by its time.
+        """
+        times = [event.timestamp or 0 for event in self.log.outlines]
+        placed = [
+            mark if mark.at >= 0 else mark._replace(at=sum(time <= (mark.event.timestamp or 0) for time in times))
+            for mark in self.marks
+        ]
+        hiding: set[str] = set()
+        inserted: tuple[Event, ...] = ()
+        for mark in sorted(placed, key=lambda mark: mark.at):
+            self.facts.compaction()
+            hiding |= {mark.parent} - {""}
+            message = replace(mark.event, meta=mark.event.role is Role.USER)
+            inserted = (message,) if mark.kind == "summary" else (*inserted, message)
+            kept: list[int | None] = [index for index in range(mark.at) if not self._parents(index) & hiding]
+            base: View = (*view_of(kept), *(Inserted(index) for index in range(len(inserted))))
+            self.log.compaction(
+                RecordedCompaction(
+                    mark.at, Evidence.DECLARED, mark.kind, base, inserted, timestamp=mark.event.timestamp
+                )
+            )
+
+    def _parents(self, index: int) -> set[str]:
+        return {fields.text(self.messages[index], key) for key in ("condenseParent", "truncationParent")}
+
+
+def _reasoning(item: JSON) -> ReasoningPart:
+    readable = fields.text(item, "text") or fields.plain_text(item.get("summary"))
+    blob = fields.text(item, "encrypted_content")
+    return ReasoningPart(readable, opaque_bytes=fields.opaque_size(blob) if blob else 0)
+
+
+def _reasoning_beside(message: JSON, event: Event) -> tuple[Part, ...]:
+    """Reasoning that stands beside the content, where it is not in it, too."""
+    told = fields.text(message, "reasoning_content")
+    inside = any(isinstance(part, ReasoningPart) for part in event.parts)
+    return (ReasoningPart(told),) if told and not inside else ()
+
+
+def _is_own(parts: tuple[Part, ...]) -> bool:
+    texts = [part.text.lstrip() for part in parts if isinstance(part, TextPart)]
+    return bool(texts) and all(text.startswith(OWN_OPENINGS) for text in texts)
+
+
+def _is_cached_apart(message: JSON) -> bool:
+    tokens = fields.mapping(fields.mapping(message, "metrics"), "tokens")
+    return (fields.tokens(tokens, "cached") or 0) > (fields.tokens(tokens, "prompt") or 0)
+
+
+def _counts(metrics: JSON, cached_apart: bool) -> JSON:
+    """Token counts in either spelling as fields of ModelCall; empty where there are none."""
+    tokens = fields.mapping(metrics, "tokens")
+    if tokens:
+        cached = fields.tokens(tokens, "cached")
+        prompt = (fields.tokens(tokens, "prompt") or 0) + ((cached or 0) if cached_apart else 0)
+        found: JSON = {"cached_tokens": cached, "output_tokens": fields.tokens(tokens, "completion")}
+    else:
+        prompt = fields.tokens(metrics, "inputTokens") or 0
+        found = {
+            "cached_tokens": fields.tokens(metrics, "cacheReadTokens"),
+            "cache_write_tokens": fields.tokens(metrics, "cacheWriteTokens"),
+            "output_tokens": fields.tokens(metrics, "outputTokens"),
+        }
+    return {"prompt_tokens": prompt, **found} if prompt else {}
+
+
+FORMAT = ClineFormat()

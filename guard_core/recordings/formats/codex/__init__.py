@@ -1,0 +1,1 @@
+"""Codex CLI: rollouts, and what `codex exec --json` prints."""

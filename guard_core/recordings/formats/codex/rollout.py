@@ -1,0 +1,457 @@
+"""Codex CLI rollouts: what is sent is `response_item`; `event_msg` only repeats it for the screen.
+
+Reasoning, text and calls of one response make one event; each result is one event. The prompt tokens of a call are
+`last_token_usage.input_tokens` of a `token_count` whose running total changed (cached tokens included); from the
+first `token_usage_record` on, these records count instead. A `token_count` with no input behind a compaction is Codex's
+own estimate of the new context. `compacted` declares a compaction: its `replacement_history` is the exact new history;
+older versions have only the summary, and keep the opening context and the last 20,000 tokens of user messages. An
+encrypted summary is told as opaque. The summariser's answer, where it is in the file, stays out of the log. Old
+rollouts have bare items and no tokens; the first ones (spring of 2025) are one object, `session` and `items`. Turns
+that `thread_rolled_back` took back leave the log, and their calls count apart. A fork of older versions holds its
+parent's history; one of newer versions names the file it goes on from (`history_base`), as does what follows a reverted
+turn. Tool schemas are not in the file; the system prompt is in newer ones (`base_instructions`).
+Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart, part_text, utf8_bytes
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.codex import lines as codex_lines
+from guard_core.recordings.formats.codex import words as codex_words
+from guard_core.recordings.formats.openai import items as responses_items
+from guard_core.recordings.reading import fields, looks
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.rebase import LogIndex, view_of
+from guard_core.recordings.reading.source import Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Sourced
+from guard_core.sessions import Source as NumberSource
+from guard_core.views import View
+
+_TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
+KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
+BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
+
+
+class CodexFormat:
+    """Rollout files of the Codex CLI, with and without envelopes."""
+
+    name = "codex"
+    label = "Codex CLI"
+
+    def matches(self, source: Source) -> bool:
+        return codex_lines.is_rollout(source)
+
+    def read(self, source: Source) -> Recording:
+        reader = _Reader(source)
+        for number, obj in codex_lines.records(source):
+            with source.tolerate(number):
+                reader.record(obj, number)
+        return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return looks.look(source, looks.CodexLine)
+
+
+class Where(NamedTuple):
+    """The line (None: it has none of its own) and the time of a record."""
+
+    line: int | None
+    at: float | None
+
+
+@dataclass
+class _Open:
+    """The response that is being collected: its event and parts, and how far its usage is known."""
+
+    index: int
+    parts: list[Part] = field(default_factory=list)
+    claimed: str = ""  # "after": its usage came behind it; "before": ahead of it
+    results_since: bool = False
+    for_compaction: bool = False
+    call: int = 0  # index into the calls
+
+
+class _Reader:
+    """One rollout, record by record."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.facts = FactCounter("codex")
+        self.log = SessionBuilder("codex", source, first=True)
+        self.index = LogIndex(self.log)
+        self.meta: dict[str, Any] = {}
+        self.copied = False  # does the parent's own header stand behind that of a fork?
+        self.model = ""
+        self.title = ""
+        self.window = 0
+        self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
+        self.open: _Open | None = None
+        self.pending: ModelCall | None = None  # usage that came ahead of its response
+        self.total: Any = None
+        self.ended = -1  # events when the last turn ended
+        self.usage_seen = False
+        self.records = False
+        self.marked = codex_lines.marks_requests(source)
+        self.for_compaction = False  # does the line at hand say that it is a summariser's answer?
+
+    def record(self, obj: dict[str, Any], line: int | None) -> None:
+        kind, payload = fields.text(obj, "type"), obj.get("payload")
+        where = Where(line, fields.timestamp(obj, "timestamp"))
+        if not isinstance(payload, dict):
+            self._bare(obj, kind, where)
+        elif kind == "response_item":
+            self.for_compaction = fields.mapping(obj, "metadata").get("compaction_output") is True
+            self._item(payload, where)
+        elif kind == "event_msg":
+            self._message(payload, where)
+        elif kind == "token_usage_record":
+            self._record(payload, where)
+        elif kind == "compacted":
+            self._compacted(payload, where)
+        elif kind == "session_meta":
+            self.copied = bool(self.meta)
+            self.meta = self.meta or payload
+        elif kind == "turn_context":
+            self.model = fields.text(payload, "model") or self.model
+            self._next_request()
+        else:
+            self.notes.skip(kind or "line without a type")
+
+    def _bare(self, obj: dict[str, Any], kind: str, where: Where) -> None:
+        if not kind and "id" in obj and not self.meta:
+            self.meta = obj
+        elif kind in codex_lines.BARE or responses_items.is_output(kind):
+            self._item(obj, where)
+        else:
+            self.notes.skip(kind or fields.text(obj, "record_type") or "line without a type")
+            self._next_request()
+
+    # -- what is sent to the model
+
+    def _item(self, item: dict[str, Any], where: Where) -> None:
+        kind = fields.text(item, "type")
+        if kind == "message":
+            self._said(item, where)
+        elif kind == "reasoning":
+            self._answer((responses_items.reasoning_part(item),), item, where)
+        elif kind in responses_items.CALLS:
+            call = responses_items.call_part(item, kind)
+            self.facts.tool_call(call.id)
+            self._answer((call,), item, where)
+        elif responses_items.is_output(kind):
+            self._result(item, where)
+        elif kind == "agent_message":
+            parts = responses_items.message_parts(item)
+            self._user(parts, item, where, author=fields.text(item, "author"), meta=True)
+        elif kind == "tool_search_output":
+            self._came_back(responses_items.hosted_parts(item, kind), item, where, meta=True)
+        elif kind.endswith("_call"):
+            self._answer(responses_items.hosted_parts(item, kind), item, where)
+        else:
+            self.notes.skip(f"response_item {kind}")
+
+    def _said(self, item: dict[str, Any], where: Where) -> None:
+        role, parts = fields.text(item, "role"), responses_items.message_parts(item)
+        self.facts.message()
+        if role == "assistant" and self._is_echo():
+            self.log.event(Role.MODEL, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
+        elif role == "assistant":
+            self._answer(parts, item, where)
+        elif role == "user":
+            self._user(parts, item, where, meta=codex_words.is_own(item, parts))
+        else:
+            self._settle()
+            self.log.event(
+                Role.SYSTEM, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=True
+            )
+
+    def _is_echo(self) -> bool:
+        """Does an answer follow that Codex itself took over from a review, which ran elsewhere?"""
+        last = self.log.events[-1] if self.log.events else None
+        if last is None or self.open is not None or self.pending is not None:
+            return False
+        return last.meta and codex_words.opens_with(last.parts, codex_words.USER_ACTION)
+
+    def _user(
+        self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, author: str = "", meta: bool = False
+    ) -> None:
+        self._settle()
+        source_id = fields.text(item, "id")
+        self.log.event(
+            Role.USER, parts, line=where.line, timestamp=where.at, source_id=source_id, author=author, meta=meta
+        )
+
+    def _result(self, item: dict[str, Any], where: Where) -> None:
+        parts = responses_items.result_parts(item)
+        self.facts.tool_result(fields.text(item, "call_id"), len(part_text(parts[0])))
+        self._came_back(parts, item, where)
+
+    def _came_back(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, meta: bool = False) -> None:
+        """Something that answers a call: the response may still go on."""
+        self.log.event(
+            Role.USER, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=meta
+        )
+        if self.open is not None:
+            self.open.results_since = True
+
+    def _answer(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where) -> None:
+        """Parts of a response: of the one that is being collected, or of a new one."""
+        response = self.open
+        if response is None or self._is_over(response):
+            self._close()
+            response = self._begin(item, where)
+        if len(response.parts) + len(parts) > self.log.limits.parts:
+            raise LimitExceeded(f"a response with more than {self.log.limits.parts} parts", line=where.line)
+        response.parts += parts
+        response.for_compaction |= self.for_compaction
+
+    def _is_over(self, response: _Open) -> bool:
+        if self.pending is not None or response.claimed == "after":
+            return True
+        return not response.claimed and response.results_since and not self.usage_seen and not self.marked
+
+    def _begin(self, item: dict[str, Any], where: Where) -> _Open:
+        self.awaits_estimate = False
+        index = self.log.event(Role.MODEL, (), line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
+        response = self.open = _Open(index, call=len(self.log.calls))
+        call = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
+        if self.pending is not None:
+            call = msgspec.structs.replace(self.pending, at=index, response=index, timestamp=where.at)
+            response.claimed, self.pending = "before", None
+        self.log.calls.append(call)
+        return response
+
+    def _close(self) -> None:
+        """The response is complete."""
+        if self.open is not None:
+            event = self.log.events[self.open.index]
+            self.log.events[self.open.index] = msgspec.structs.replace(event, parts=tuple(self.open.parts))
+            self.open = None
+
+    def _next_request(self) -> None:
+        """A line that older versions write between requests: a response whose results are there is complete."""
+        if self.open is not None and self.open.results_since:
+            self._close()
+
+    def _settle(self) -> None:
+        """Something from outside: the response before it is complete; usage without a response stays a call."""
+        self._close()
+        if self.pending is not None:
+            self.log.calls.append(msgspec.structs.replace(self.pending, at=len(self.log.events)))
+            self.pending = None
+
+    # -- what it cost
+
+    def _record(self, payload: dict[str, Any], where: Where) -> None:
+        self.records = True
+        self._usage(fields.mapping(payload, "usage"), where, fields.text(payload, "response_id"))
+
+    def _message(self, payload: dict[str, Any], where: Where) -> None:
+        kind = fields.text(payload, "type")
+        self.window = fields.tokens(payload, "model_context_window") or self.window
+        if kind == "token_count":
+            self._token_count(fields.mapping(payload, "info"), where)
+        elif kind == "thread_rolled_back":
+            self._rolled_back(fields.tokens(payload, "num_turns") or 0)
+        elif kind == "thread_name_updated":
+            self.title = fields.text(payload, "thread_name") or self.title
+        else:
+            self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
+            self.notes.skip(f"event_msg {kind}")
+
+    def _token_count(self, info: dict[str, Any], where: Where) -> None:
+        self.window = fields.tokens(info, "model_context_window") or self.window
+        last, total = fields.mapping(info, "last_token_usage"), info.get("total_token_usage")
+        if not info:
+            self.notes.skip("token_count without numbers")
+        elif not fields.tokens(last, "input_tokens"):
+            self._estimate(fields.tokens(last, "total_tokens"))
+        elif total == self.total and total is not None:
+            self.notes.folded += 1
+        elif not self.records:
+            self._usage(last, where, "")
+        self.total = total if info else self.total
+
+    def _estimate(self, tokens: int | None) -> None:
+        """Codex's estimate of the context that a compaction left."""
+        if self.awaits_estimate and tokens is not None:
+            self.awaits_estimate = False
+            self.log.compactions[-1] = msgspec.structs.replace(self.log.compactions[-1], tokens_after=tokens)
+
+    def _usage(self, usage: dict[str, Any], where: Where, response_id: str) -> None:
+        prompt = fields.tokens(usage, "input_tokens")
+        if not prompt:
+            self.notes.skip("usage without input tokens")
+            return
+        self.usage_seen = True
+        self.facts.call(prompt)
+        counts: dict[str, Any] = {
+            "prompt_tokens": prompt,
+            "cached_tokens": fields.tokens(usage, "cached_input_tokens"),
+            "cache_write_tokens": fields.tokens(usage, "cache_write_input_tokens"),
+            "output_tokens": fields.tokens(usage, "output_tokens"),
+            "line": where.line,
+            "source_id": response_id,
+        }
+        if self.open is not None and not self.open.claimed:
+            self.open.claimed = "after"
+            self.log.calls[self.open.call] = msgspec.structs.replace(self.log.calls[self.open.call], **counts)
+            return
+        pending = ModelCall(at=len(self.log.events), model=self.model, timestamp=where.at, **counts)
+        self._settle()
+        self.pending = pending
+
+    # -- what was taken out of the context
+
+    def _compacted(self, payload: dict[str, Any], where: Where) -> None:
+        self.facts.compaction()
+        summary = fields.text(payload, "message")
+        history = payload.get("replacement_history")
+        summariser = self._take_summariser(summary)
+        note = ""
+        if isinstance(history, list):
+            messages = tuple(
+                event for item in fields.objects(history) if (event := codex_words.replacing(item)) is not None
+            )
+            base, inserted = self.index.rebase(messages)
+        else:
+            base, inserted = self._old_base(summary)
+            note = "The file has the summary only: the history behind it is put together from the user's messages."
+        self.awaits_estimate = True
+        readable = bool(summary.strip()) and not any(map(codex_words.is_sealed, inserted))
+        self.log.compaction(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind="summary" if readable else "opaque",
+                base=base,
+                messages=inserted,
+                trigger="auto" if self._is_within_a_turn() else "",
+                summariser=summariser,
+                line=where.line,
+                timestamp=where.at,
+                note=note if readable else "The summary is encrypted or not in the file.",
+            )
+        )
+
+    def _is_within_a_turn(self) -> bool:
+        """Was the last thing sent to the model a tool's result, in a turn that goes on: there Codex compacts by itself.
+        Whether it was asked to between two turns is not in the file."""
+        last = self.log.outlines[-1] if self.log.events else None
+        has_result = last is not None and any(isinstance(part, ToolResultPart) for part in last.parts)
+        return has_result and self.ended != len(self.log.events)
+
+    def _take_summariser(self, summary: str) -> ModelCall | None:
+        """The call that wrote the summary; what it added leaves the log. Usage without a response is that call's."""
+        pending, response = self.pending, self.open
+        self._close()
+        self.pending = None
+        length = len(self.log.events)
+        if pending is not None:
+            return msgspec.structs.replace(pending, at=length)
+        if response is None or response.index != length - 1 or not self._is_summary(response, summary):
+            return None
+        call = self.log.calls.pop(response.call)
+        self.log.events.pop()
+        if self.log.events and codex_words.opens_with(self.log.events[-1].parts, codex_words.COMPACTION_PROMPT):
+            self.log.events.pop()
+        self.index.forget(len(self.log.events))
+        return msgspec.structs.replace(call, at=len(self.log.events), response=None)
+
+    def _is_summary(self, response: _Open, summary: str) -> bool:
+        text = "\n".join(part.text for part in response.parts if isinstance(part, TextPart)).strip()
+        spoken = all(isinstance(part, TextPart | ReasoningPart) for part in response.parts)
+        return response.for_compaction or (spoken and bool(text) and text in summary)
+
+    def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
+        """Opening context, last user messages and summary, as versions without a replacement history built it."""
+        outlines, turns = self.log.outlines, self.index.turns()
+        first = turns[0] if turns else len(outlines)
+        kept: list[int | None] = [index for index in range(first) if outlines[index].meta]
+        room = KEPT_USER_TOKENS * BYTES_PER_TOKEN
+        users: list[int | None] = []
+        for index in reversed(turns):
+            room -= sum(utf8_bytes(part_text(part)) for part in self.log.events[index].parts)
+            if room < 0:
+                break
+            users.append(index)
+        message = Event(role=Role.USER, parts=(TextPart(summary),), meta=True)
+        return view_of([*kept, *reversed(users), *([None] if summary else [])]), (message,) if summary else ()
+
+    def _rolled_back(self, turns: int) -> None:
+        """The user took back some turns: they are in no later request."""
+        floor = self.log.compactions[-1].at if self.log.compactions else 0
+        turns_so_far = self.index.turns()
+        starts = turns_so_far[bisect_left(turns_so_far, floor) :]
+        if not turns or not starts:
+            return
+        self._settle()
+        cut = starts[-min(turns, len(starts))]
+        while cut > max(floor, turns_so_far[0]) and self.log.outlines[cut - 1].meta:  # told ahead of the turn by Codex
+            cut -= 1
+        first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
+        gone = self.log.calls[first:]
+        self.log.side_calls += [msgspec.structs.replace(call, at=cut, response=None) for call in gone]
+        del self.log.calls[first:]
+        del self.log.events[cut:]
+        self.index.forget(cut)
+        self.log.notes.append(f"{turns} turns were rolled back: not in the log, {len(gone)} calls count apart.")
+
+    # -- the end
+
+    def recording(self) -> Recording:
+        self._settle()
+        if not self.meta and not self.log.events and not self.log.calls:
+            raise DamagedRecording("the rollout holds no item that can be read")
+        system = fields.text(fields.mapping(self.meta, "base_instructions"), "text")
+        notes = ["The schemas of the tools are not in the file."]
+        notes += [] if system else ["The system prompt is not in the file."]
+        notes += _origin(self.meta, self.copied)
+        window = Sourced(self.window, NumberSource.RECORDER, "model_context_window in the file, the usable part of it")
+        session = self.log.session(
+            system=(TextPart(system),) if system else None,
+            source_id=fields.text(self.meta, "id"),
+            parent=_parent(self.meta),
+            title=self.title,
+            agent="Codex CLI",
+            model=self.model,
+            window=window if self.window else None,
+            started_at=fields.timestamp(self.meta, "timestamp"),
+            notes=tuple(notes),
+        )
+        return Recording("codex", (session,), self.facts.facts(), self.notes)
+
+
+def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
+    """Where a rollout goes on from, and whose sub-agent wrote it, in words."""
+    source, parent = fields.mapping(meta, "source").get("subagent"), _parent(meta)
+    forked, base = fields.text(meta, "forked_from_id"), fields.text(fields.mapping(meta, "history_base"), "thread_id")
+    notes = []
+    if forked:
+        notes.append(
+            f"Forked from session {forked}" + (": the parent's history stands at the head." if copied else ".")
+        )
+    if base:
+        notes.append(f"It goes on from another file, of thread {base}: the history up to there is not here.")
+    if parent or source:
+        notes.append(f"A sub-agent of session {parent}." if parent else "A sub-agent of another session.")
+    return notes
+
+
+def _parent(meta: dict[str, Any]) -> str:
+    """The thread whose sub-agent wrote a rollout, "" for none."""
+    spawn = fields.mapping(fields.mapping(fields.mapping(meta, "source"), "subagent"), "thread_spawn")
+    return fields.text(meta, "parent_thread_id") or fields.text(spawn, "parent_thread_id")
+
+
+FORMAT = CodexFormat()

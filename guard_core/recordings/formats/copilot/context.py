@@ -1,0 +1,225 @@
+"""One context of a Copilot CLI event log: the main conversation, or that of a sub-agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Line, Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Sourced
+from guard_core.sessions import Source as NumberSource
+from guard_core.views import Inserted, Segment, Span, View
+
+
+class Context:
+    """Takes the events of one context in the order of the file."""
+
+    def __init__(self, format_name: str, source: Source, agent: str) -> None:
+        self.builder = SessionBuilder(format_name, source)
+        self.about: dict[str, Any] = {"agent": agent}
+        self._notes = source.notes
+        self._system: tuple[Part, ...] | None = None
+        self._words: list[str] = []  # what the user typed: a compaction repeats it before the summary
+        self._usage: dict[str, Any] = {}  # of the call whose message has not come yet
+        self._usage_line = 0
+        self._open_call = False  # has this turn a call without usage? Clients write the usage before or after it
+        self._names_calls = False  # do messages name the API call that they answer?
+        self._compacted_from: int | None = None  # events when the compaction under way began
+
+    def session(self) -> Session:
+        self._close_call()
+        return self.builder.session(system=self._system, **self.about)
+
+    def system_message(self, data: JSON, line: Line) -> None:
+        parts = fields.content_parts(data.get("content"))
+        if not self.builder.calls:
+            self._system = parts
+        elif parts != self._system:
+            self._notes.skip("later system prompt")
+
+    def user(self, data: JSON, line: Line) -> None:
+        typed, sent = data.get("content"), fields.text(data, "transformedContent")
+        parts: list[Part] = [TextPart(sent)] if sent else list(fields.content_parts(typed))
+        parts.extend(_attachment(item) for item in fields.objects(data.get("attachments")))
+        own = fields.text(data, "source") in {"", "user"}
+        if own and fields.plain_text(typed):
+            self._words.append(fields.plain_text(typed))
+        self.builder.event(Role.USER, parts, meta=not own, **place_of(line))
+
+    def notification(self, data: JSON, line: Line) -> None:
+        """What the software tells the model by itself, in the user's name: a background agent is done."""
+        self.builder.event(Role.USER, fields.content_parts(data.get("content")), meta=True, **place_of(line))
+
+    def assistant(self, data: JSON, line: Line) -> None:
+        """A model's message and its call; no call where Copilot wrote it itself: then it names no API call."""
+        parts = (*_reasoning(data), *fields.content_parts(data.get("content")), *tool_calls(data))
+        call_id = fields.text(data, "apiCallId")
+        if self._names_calls and not call_id:
+            self.builder.event(Role.MODEL, parts, **place_of(line))
+            return
+        self._names_calls = self._names_calls or bool(call_id)
+        call = {
+            "model": fields.text(data, "model"),
+            "output_tokens": fields.tokens(data, "outputTokens"),
+            "timestamp": fields.timestamp(line.obj, "timestamp"),
+            "line": line.number,
+            "source_id": call_id or fields.text(data, "messageId"),
+        }
+        self.builder.answer(parts, call={**call, **self._usage}, **place_of(line))
+        self._usage, self._open_call = {}, not self._usage
+
+    def turn_start(self) -> None:
+        self._close_call()
+        self._open_call = False
+
+    def usage(self, usage: dict[str, Any], line: Line) -> None:
+        """The tokens of a call (fields of `ModelCall`), before or after its message."""
+        if self._open_call:
+            self.builder.calls[-1] = msgspec.structs.replace(self.builder.calls[-1], **usage)
+            self._open_call = False
+            return
+        self._close_call()
+        self._usage, self._usage_line = usage, line.number
+
+    def _close_call(self) -> None:
+        """A call whose usage was told, but whose answer never came."""
+        if self._usage:
+            at = len(self.builder.events)
+            self.builder.calls.append(ModelCall(at=at, line=self._usage_line, **self._usage))
+            self._usage = {}
+
+    def result(self, data: JSON, line: Line) -> None:
+        name, call_id = fields.text(data, "toolName"), fields.text(data, "toolCallId")
+        part = ToolResultPart(name, result_text(data), call_id, data.get("success") is False)
+        shown = fields.objects(fields.mapping(data, "result").get("binaryResultsForLlm"))
+        self.builder.event(Role.USER, (part, *map(_binary, shown)), **place_of(line))
+
+    def compaction_start(self, data: JSON) -> None:
+        """It runs beside the conversation: what comes before it ends is kept behind the summary."""
+        self._compacted_from = len(self.builder.events)
+        self.window(data, "tokenLimit")
+
+    def compaction(self, data: JSON, line: Line) -> None:
+        summary = fields.text(data, "summaryContent")
+        used = fields.mapping(data, "compactionTokensUsed")
+        prompt = fields.first_tokens(used, "input", "inputTokens")
+        at = len(self.builder.events)
+        summariser = None if prompt is None else ModelCall(at=at, prompt_tokens=prompt, line=line.number)
+        parts = tuple(TextPart(text) for text in (*self._words, summary))
+        message = Event(Role.USER, parts, meta=True, **place_of(line))
+        tail = self._tail(at)
+        self.builder.compaction(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED,
+                kind="opaque" if not summary else "summary+tail" if tail else "summary",
+                base=(Inserted(0), *tail) if summary else tail,
+                messages=(message,) if summary else (),
+                trigger=fields.text(data, "trigger"),
+                tokens_before=fields.tokens(data, "preCompactionTokens"),
+                tokens_after=fields.tokens(data, "postCompactionTokens"),
+                summariser=summariser,
+                line=line.number,
+                timestamp=fields.timestamp(line.obj, "timestamp"),
+                note="" if summary else "The summary is not in the file.",
+            )
+        )
+        self.window(data, "tokenLimit")
+
+    def _tail(self, at: int) -> tuple[Span, ...]:
+        """The messages since the compaction began; a tool result keeps the call that it answers."""
+        start = at if self._compacted_from is None else self._compacted_from
+        self._compacted_from = None
+        events = self.builder.outlines
+        while 0 < start < at and any(isinstance(part, ToolResultPart) for part in events[start].parts):
+            start -= 1
+        return (Span(start, at),) if start < at else ()
+
+    def truncation(self, data: JSON, line: Line) -> None:
+        removed = fields.tokens(data, "messagesRemovedDuringTruncation") or 0
+        base, messages = self._without_oldest(removed)
+        self.builder.compaction(
+            RecordedCompaction(
+                at=len(self.builder.events),
+                evidence=Evidence.DECLARED,
+                kind="trim",
+                base=base,
+                messages=messages,
+                tokens_before=fields.tokens(data, "preTruncationTokensInMessages"),
+                tokens_after=fields.tokens(data, "postTruncationTokensInMessages"),
+                line=line.number,
+                timestamp=fields.timestamp(line.obj, "timestamp"),
+                note="Which messages were removed is not in the file: the oldest are taken to be.",
+            )
+        )
+
+    def _without_oldest(self, removed: int) -> tuple[View, tuple[Event, ...]]:
+        """The history as it is sent now without its oldest messages, and the inserted messages still in it."""
+        last = self.builder.compactions[-1] if self.builder.compactions else None
+        now = (*last.base, Span(last.at, len(self.builder.events))) if last else (Span(0, len(self.builder.events)),)
+        kept: list[Segment] = []
+        messages: list[Event] = []
+        for segment in now:
+            size = segment.stop - segment.start if isinstance(segment, Span) else 1
+            drop, removed = min(size, removed), removed - min(size, removed)
+            if isinstance(segment, Span):
+                kept.append(Span(segment.start + drop, segment.stop))
+            elif not drop and isinstance(segment, Inserted) and last is not None:
+                kept.append(Inserted(len(messages)))
+                messages.append(last.messages[segment.index])
+        return tuple(kept), tuple(messages)
+
+    def window(self, data: JSON, key: str) -> None:
+        limit = fields.tokens(data, key)
+        if limit:
+            self.about["window"] = Sourced(limit, NumberSource.RECORDER, f"{key} in the recording")
+
+
+def place_of(line: Line) -> dict[str, Any]:
+    return {
+        "line": line.number,
+        "source_id": fields.text(line.obj, "id"),
+        "timestamp": fields.timestamp(line.obj, "timestamp"),
+    }
+
+
+def tool_calls(data: JSON) -> list[ToolCallPart]:
+    """The calls of an `assistant.message`."""
+    return [_tool_call(item) for item in fields.objects(data.get("toolRequests"))]
+
+
+def result_text(data: JSON) -> str:
+    """What the model saw of a tool's result: its text, or the error's."""
+    return fields.plain_text(data.get("result")) or fields.text(fields.mapping(data, "error"), "message")
+
+
+def _tool_call(item: JSON) -> ToolCallPart:
+    call_id = fields.text(item, "toolCallId") or fields.text(item, "id")
+    return ToolCallPart(fields.text(item, "name"), fields.arguments(item.get("arguments")), call_id)
+
+
+def _reasoning(data: JSON) -> tuple[Part, ...]:
+    opaque = fields.text(data, "reasoningOpaque") or fields.text(data, "encryptedContent")
+    readable = fields.text(data, "reasoningText")
+    if not opaque and not readable:
+        return ()
+    return (ReasoningPart(readable, opaque_bytes=fields.opaque_size(opaque) if opaque else 0),)
+
+
+def _attachment(item: JSON) -> Part:
+    data = fields.text(item, "data") or fields.text(item, "content")
+    if data:
+        return fields.media(fields.text(item, "mimeType"), data)
+    return MediaPart(mime=fields.text(item, "mimeType"), uri=fields.text(item, "path") or fields.text(item, "uri"))
+
+
+def _binary(item: JSON) -> Part:
+    """An image that a tool returned; newer versions write its bytes once, in `session.binary_asset`."""
+    if fields.text(item, "data"):
+        return fields.media(fields.text(item, "mimeType"), fields.text(item, "data"))
+    return MediaPart(mime=fields.text(item, "mimeType"), size=fields.tokens(item, "byteLength") or 0)

@@ -1,0 +1,222 @@
+"""GitHub Copilot CLI event logs (`events.jsonl`): one session per file.
+
+Definition: the session events of https://github.com/github/copilot-sdk (`{type, data, id, parentId, timestamp}`).
+`system.message` is the real system prompt. A user message's `transformedContent` (with date and reminders) is what is
+sent, its `content` what was typed; a `system.notification` is sent in the user's name. An `assistant.message` is one
+model call: `toolRequests` are its calls, reasoning may be readable or opaque. `tool.execution_complete` gives the
+result text that the model saw (`result.content`, or the error's message). Prompt tokens per call stand in
+`session.usage_record` (1.0.102 writes it) or in `assistant.usage` where a client did write it; both include cached
+tokens. Where neither is, totals in `session.shutdown` are told in a note. Events of sub-agents (`agentId`, in older
+versions `parentToolCallId`) are sessions of their own, their calls side calls of the main one.
+`session.compaction_complete` is a declared compaction: what the user typed and the summary take the place of all that
+was there when it began. `session.truncation` is a declared trim of the oldest messages. The window is the recorder's
+`tokenLimit`. Facts count events of the three kinds of messages, and the calls of sub-agents, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import msgspec
+
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.copilot import look as copilot_look
+from guard_core.recordings.formats.copilot.context import Context, result_text, tool_calls
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Line, Source
+
+OWN_TYPES = frozenset({"session.start", "user.message", "assistant.message", "assistant.turn_start", "system.message"})
+# Kinds that are messages; `model.message` of newer versions repeats the answer of a summariser.
+_MESSAGES = frozenset({"user.message", "assistant.message", "system.message"})
+
+
+class CopilotFormat:
+    name = "copilot-cli"
+    label = "Copilot CLI"
+
+    def matches(self, source: Source) -> bool:
+        lines = source.head_lines()
+        own = sum(
+            1 for line in lines if fields.text(line.obj, "type") in OWN_TYPES and isinstance(line.obj.get("data"), dict)
+        )
+        return own > 0 and all("type" in line.obj and "data" in line.obj for line in lines[:3])
+
+    def read(self, source: Source) -> Recording:
+        reader = _Events(source)
+        for line in source.lines():
+            reader.take(line)
+        return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return copilot_look.look(source)
+
+
+FORMAT = CopilotFormat()
+
+
+class _Events:
+    """Takes the events in the order of the file, each into its context."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._facts = FactCounter(FORMAT.name)
+        self._main = Context(FORMAT.name, source, FORMAT.label)
+        self._agents: dict[str, Context] = {}
+        self._names: dict[str, str] = {}  # of sub-agents, by their id and by the call that started them
+        self._started: dict[str, str] = {}  # by a sub-agent's id, the tool call that started it
+        self._counted: set[str] = set()  # API calls whose usage was told
+        self._totals: list[str] = []
+        self._handlers = {
+            "session.start": self._start,
+            "session.resume": self._start,
+            "session.model_change": self._model_change,
+            "system.message": self._system_message,
+            "user.message": self._user,
+            "assistant.message": self._assistant,
+            "assistant.turn_start": self._turn_start,
+            "assistant.usage": self._assistant_usage,
+            "session.usage_record": self._usage_record,
+            "tool.execution_complete": self._result,
+            "session.compaction_start": self._compaction_start,
+            "session.compaction_complete": self._compaction,
+            "session.truncation": self._truncation,
+            "session.usage_info": self._window,
+            "session.shutdown": self._shutdown,
+            "subagent.started": self._subagent,
+            "system.notification": self._notification,
+        }
+
+    def take(self, line: Line) -> None:
+        kind = fields.text(line.obj, "type")
+        if kind in _MESSAGES:
+            self._facts.message()
+        handler = self._handlers.get(kind)
+        if handler is None:
+            self._source.notes.skip(kind[:80] or "event without a type")
+            return
+        handler(fields.mapping(line.obj, "data"), line)
+
+    def recording(self) -> Recording:
+        for agent in self._agents.values():
+            agent.about["parent"] = self._main.about.get("source_id", "")
+        self._main.about["sub_agents"] = {key: self._started.get(key, key) for key in self._agents}
+        agents = [agent.session() for agent in self._agents.values()]
+        builder = self._main.builder
+        lines = [event.line or 0 for event in builder.outlines]
+        beside = sorted((call for agent in agents for call in agent.calls), key=lambda call: call.line or 0)
+        for call in beside:
+            at = bisect_left(lines, call.line or 0)
+            builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
+        if not any(call.prompt_tokens for call in builder.calls):
+            builder.notes.extend(self._totals)
+        sessions = (self._main.session(), *(agent for agent in agents if agent.events))
+        return Recording(FORMAT.name, sessions, self._facts.facts(), self._source.notes)
+
+    def _context(self, data: JSON, line: Line) -> Context:
+        """The main conversation, or that of the sub-agent an event belongs to."""
+        key = fields.text(line.obj, "agentId") or fields.text(data, "parentToolCallId")
+        if not key:
+            return self._main
+        if key not in self._agents:
+            agent = Context(FORMAT.name, self._source, f"{FORMAT.label} sub-agent")
+            agent.about.update(source_id=key, title=f"Sub-agent {self._names.get(key, key)[:40]}")
+            self._agents[key] = agent
+        return self._agents[key]
+
+    def _start(self, data: JSON, line: Line) -> None:
+        about = self._main.about
+        about.setdefault("source_id", fields.text(data, "sessionId"))
+        about.setdefault("started_at", fields.timestamp(data, "startTime"))
+        about["model"] = fields.text(data, "selectedModel") or about.get("model", "")
+
+    def _model_change(self, data: JSON, line: Line) -> None:
+        about = self._context(data, line).about
+        about["model"] = fields.text(data, "newModel") or about.get("model", "")
+
+    def _subagent(self, data: JSON, line: Line) -> None:
+        name = fields.text(data, "agentDisplayName") or fields.text(data, "agentName")
+        agent, call = fields.text(line.obj, "agentId"), fields.text(data, "toolCallId")
+        self._names |= {key: name or key for key in (agent, call)}
+        self._started[agent] = call
+
+    def _system_message(self, data: JSON, line: Line) -> None:
+        self._context(data, line).system_message(data, line)
+
+    def _user(self, data: JSON, line: Line) -> None:
+        self._context(data, line).user(data, line)
+
+    def _notification(self, data: JSON, line: Line) -> None:
+        self._context(data, line).notification(data, line)
+
+    def _assistant(self, data: JSON, line: Line) -> None:
+        for part in tool_calls(data):
+            self._facts.tool_call(part.id)
+        self._context(data, line).assistant(data, line)
+
+    def _turn_start(self, data: JSON, line: Line) -> None:
+        self._context(data, line).turn_start()
+
+    def _usage_record(self, data: JSON, line: Line) -> None:
+        usage = fields.mapping(data, "usage")
+        self._assistant_usage(usage, line)
+        self._context(usage, line).window(usage, "maxPromptTokens")
+
+    def _assistant_usage(self, data: JSON, line: Line) -> None:
+        prompt, call_id = fields.tokens(data, "inputTokens"), fields.text(data, "apiCallId")
+        if prompt is None or call_id in self._counted:
+            return
+        self._counted.update({call_id} - {""})
+        self._facts.call(prompt)
+        usage: dict[str, Any] = {
+            "prompt_tokens": prompt,
+            "cached_tokens": fields.tokens(data, "cacheReadTokens"),
+            "cache_write_tokens": fields.tokens(data, "cacheWriteTokens"),
+        }
+        output = fields.tokens(data, "outputTokens")
+        if output is not None:
+            usage["output_tokens"] = output
+        self._context(data, line).usage(usage, line)
+
+    def _result(self, data: JSON, line: Line) -> None:
+        self._facts.tool_result(fields.text(data, "toolCallId"), len(result_text(data)))
+        self._context(data, line).result(data, line)
+
+    def _compaction_start(self, data: JSON, line: Line) -> None:
+        self._context(data, line).compaction_start(data)
+
+    def _compaction(self, data: JSON, line: Line) -> None:
+        if data.get("success") is False:
+            self._source.notes.skip("failed compaction")
+            return
+        context = self._context(data, line)
+        if context is self._main:
+            self._facts.compaction()
+        context.compaction(data, line)
+
+    def _truncation(self, data: JSON, line: Line) -> None:
+        context = self._context(data, line)
+        context.window(data, "tokenLimit")
+        if not fields.tokens(data, "messagesRemovedDuringTruncation"):
+            self._source.notes.skip("truncation without effect")
+            return
+        if context is self._main:
+            self._facts.compaction()
+        context.truncation(data, line)
+
+    def _window(self, data: JSON, line: Line) -> None:
+        self._context(data, line).window(data, "tokenLimit")
+
+    def _shutdown(self, data: JSON, line: Line) -> None:
+        """Totals of one run; with an `accountingSnapshot` (1.0.102) those of all runs of a resumed session."""
+        snapshot = fields.mapping(data, "accountingSnapshot")
+        if snapshot:
+            self._totals.clear()
+        for model, metrics in fields.mapping(snapshot or data, "modelMetrics").items():
+            count = fields.tokens(fields.mapping(metrics, "requests"), "count")
+            sent = fields.tokens(fields.mapping(metrics, "usage"), "inputTokens")
+            if count and sent is not None:
+                self._totals.append(f"{sent} prompt tokens in {count} calls of {model[:80]} together.")

@@ -1,0 +1,335 @@
+"""Crush and the old Go OpenCode: SQLite databases in the project's folder, one session per session row.
+
+What `crush session show --json` writes is read as well; it does not tell which message is a summary.
+
+Definition: `internal/db` and `internal/message/content.go` of https://github.com/charmbracelet/crush.
+A message's `parts` are a JSON array of `{type, data}`, in some versions behind zstd; the input of a `tool_call` is JSON
+text. Attached text and the user's own shell commands are sent as text of the user's message. The token counts of a
+session row are overwritten at every step, so only those after the last call are known, and differently by version (the
+prompt may leave cached tokens to the completion, it is 0 after a summary): they are told in a note. Calls carry none,
+but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones included).
+`message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
+`is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Sessions with
+a `parent_session_id` are sub-agents and titles, sessions of their own. Facts count message rows, ids of calls and
+results, and summaries.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import zstandard
+
+from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from guard_core.recordings.base import Recording
+from guard_core.recordings.reading import chat, fields, normalise, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.sqlite_source import Database, tables
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted
+
+NOT_SENT = frozenset({"finish"})  # parts that only tell how a message ended
+_ZSTD = b"\x28\xb5\x2f\xfd"  # how a zstd frame begins (RFC 8878, 3.1.1)
+_WINDOW = 2**27  # bytes; zstd's own limit without --long
+# Colours and moves of the cursor, which Crush takes out of what it sends (ECMA-48, 5.4).
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
+
+
+class CrushFormat:
+    name = "crush"
+    label = "Crush"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.JSON:
+            return _is_shown(source.json())
+        found = tables(source)
+        return {"parts", "role", "session_id"} <= set(found.get("messages", ())) and "sessions" in found
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(self.name)
+        sessions = _from_database(source, facts) if source.shape is Shape.SQLITE else [_from_shown(source, facts)]
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+
+FORMAT = CrushFormat()
+
+
+class _Finish(NamedTuple):
+    """How an answer ended: the tokens that a version wrote beside it, and whether the call failed."""
+
+    prompt: int | None
+    completion: int | None
+    failed: bool
+
+
+def _from_database(source: Source, facts: FactCounter) -> list[Session]:
+    messages: dict[str, list[JSON]] = {}
+    with Database(source) as database:
+        for row in database.rows("messages", order=("created_at", "rowid")):
+            messages.setdefault(str(row.get("session_id")), []).append(row)
+        headers = {str(row.get("id")): row for row in database.rows("sessions", order=("created_at", "rowid"))}
+        # Crush has always told the provider of a message (migration 20250627000000); the old OpenCode never did.
+        agent = "Crush" if "provider" in database.tables.get("messages", ()) else "OpenCode"
+        missing = database.wal_sentence()
+    if not messages:
+        raise DamagedRecording(missing or "the Crush database holds no session with messages")
+    for name in messages:
+        headers.setdefault(name, {"id": name})
+    for name in headers:
+        if name not in messages:
+            source.notes.skip("session without messages")
+    reader = _Reader(source, facts, agent)
+    children: dict[str, list[str]] = {}
+    named = {name: row for name, row in headers.items() if name in messages}
+    for name, row in named.items():
+        children.setdefault(str(row.get("parent_session_id") or ""), []).append(name)
+    return [reader.session(row, messages[name], children.get(name, ())) for name, row in named.items()]
+
+
+def _is_shown(value: Any) -> bool:
+    """What `crush session show --json` writes: `meta` and `messages` with flat parts."""
+    first = next(fields.objects(fields.items(value, "messages")), None)
+    return "uuid" in fields.mapping(value, "meta") and first is not None and "parts" in first and "role" in first
+
+
+def _from_shown(source: Source, facts: FactCounter) -> Session:
+    value = source.json()
+    meta = fields.mapping(value, "meta")
+    header = {**meta, "id": meta.get("uuid"), "created_at": meta.get("created")}
+    rows = [
+        {**message, "created_at": message.get("created"), "parts": _unflattened(message.get("parts"))}
+        for message in fields.objects(fields.items(value, "messages"))
+    ]
+    return _Reader(source, facts, "Crush").session(header, rows)
+
+
+def _unflattened(parts: Any) -> Any:
+    """Flat parts as the database has them."""
+    if not isinstance(parts, list):
+        return parts
+    return [
+        {"type": part.get("type"), "data": {"id": part.get("tool_call_id"), **part}} for part in fields.objects(parts)
+    ]
+
+
+class _Reader:
+    """Sessions of rows, whatever they were stored in."""
+
+    def __init__(self, source: Source, facts: FactCounter, agent: str) -> None:
+        self._source = source
+        self._facts = facts
+        self._agent = agent
+
+    def session(self, header: JSON, rows: list[JSON], children: Iterable[str] = ()) -> Session:
+        """One session. `children`: the ids of the sessions that belong to it; each ends in that of a tool call."""
+        builder = SessionBuilder("crush", self._source)
+        self._facts.session()
+        wrong_kinds.check_counts(self._source, header, ("prompt_tokens", "completion_tokens"), "a session's row")
+        summary = header.get("summary_message_id")
+        for row in rows:
+            self._facts.message()
+            with self._source.tolerate():
+                named = bool(summary) and row.get("id") == summary
+                items = self._items(row)
+                event = self._event(row, items)
+                if event is None:
+                    continue
+                finish = _finish(items)
+                if finish.prompt:
+                    self._facts.call(finish.prompt)
+                if named or row.get("is_summary_message"):
+                    self._summarised(builder, row, event, finish)
+                else:
+                    _append(builder, row, event, finish)
+        if summary and not any(row.get("id") == summary for row in rows):
+            self._facts.compaction()
+            builder.notes.append("The session was summarised; the summary message is no longer in the database.")
+        per_call = any(call.prompt_tokens for call in builder.calls)
+        builder.notes += [] if per_call else [f"{self._agent} keeps no tokens per call.{_last_tokens(header)}"]
+        builder.notes += _notes(header, len(rows))
+        return builder.session(
+            agent=self._agent,
+            title=fields.text(header, "title"),
+            source_id=str(header.get("id") or ""),
+            parent=str(header.get("parent_session_id") or ""),
+            sub_agents={child: child.rpartition("$$")[2] for child in children},
+            started_at=_time(header.get("created_at")),
+        )
+
+    def _items(self, row: JSON) -> list[JSON]:
+        """The parts of a message as they are stored. Raises DamagedRecording."""
+        what = f"the parts of message {str(row.get('id'))[:60]}"
+        stored = row.get("parts")
+        if isinstance(stored, bytes) and stored.startswith(_ZSTD):
+            stored = self._inflated(stored, what)
+        if isinstance(stored, str):
+            stored = stored.encode("utf-8", "replace")
+        listed = (
+            self._source.parse(stored, allow_nan=True, what=what) if isinstance(stored, bytes) and stored else stored
+        )
+        if not isinstance(listed, list):
+            raise DamagedRecording(f"{what} are no list")
+        for item in listed:
+            if not isinstance(item, dict):
+                self._source.notes.skip("part that is no object")
+        return list(fields.objects(listed))
+
+    def _inflated(self, stored: bytes, what: str) -> bytes:
+        limit = self._source.limits.line_bytes
+        try:
+            with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(io.BytesIO(stored)) as stream:
+                found = stream.read(limit + 1)
+        except zstandard.ZstdError as error:
+            raise DamagedRecording(f"{what}: the zstd frame is damaged") from error
+        if len(found) > limit:
+            raise LimitExceeded(f"{what}: more than {limit} bytes when inflated")
+        return found
+
+    def _event(self, row: JSON, items: list[JSON]) -> Event | None:
+        role = chat.ROLES.get(fields.text(row, "role"))
+        if role is None:
+            self._source.notes.skip(f"message of role {fields.text(row, 'role')[:40] or 'none'}")
+            return None
+        parts = tuple(part for item in items for part in self._parts(item))
+        return Event(role, parts, source_id=str(row.get("id") or ""), timestamp=_time(row.get("created_at")))
+
+    def _parts(self, item: JSON) -> tuple[Part, ...]:
+        data = fields.mapping(item, "data")
+        match fields.text(item, "type"):
+            case "text":
+                return (TextPart(fields.text(data, "text")),)
+            case "reasoning":
+                return (ReasoningPart(fields.text(data, "thinking"), opaque_bytes=_sealed(data)),)
+            case "tool_call":
+                self._facts.tool_call(fields.text(data, "id"))
+                arguments = fields.arguments(data.get("input"))
+                return (ToolCallPart(fields.text(data, "name"), arguments, fields.text(data, "id")),)
+            case "tool_result":
+                return self._result(data)
+            case "binary":
+                return (_attached(data),)
+            case "shell_command":
+                output = _ANSI.sub("", fields.text(data, "output"))
+                return (
+                    TextPart(f"$ {fields.text(data, 'command')}\n{output}\n(exit code {data.get('exit_code') or 0})"),
+                )
+            case "image_url":
+                return (fields.media("", fields.text(data, "url")),)
+            case kind if kind in NOT_SENT:
+                return ()
+            case kind:
+                return (OtherPart(kind or "unknown", data or item),)
+
+    def _result(self, data: JSON) -> tuple[Part, ...]:
+        content, call_id = fields.text(data, "content"), fields.text(data, "tool_call_id")
+        self._facts.tool_result(call_id, len(content))
+        result = ToolResultPart(fields.text(data, "name"), content, call_id, data.get("is_error") is True)
+        picture = fields.text(data, "data")
+        return (result, fields.media(_mime(data), picture)) if picture else (result,)
+
+    def _summarised(self, builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -> None:
+        self._facts.compaction()
+        kept = tuple(part for part in event.parts if not isinstance(part, ReasoningPart))
+        message = Event(Role.USER, kept, source_id=event.source_id, timestamp=event.timestamp, meta=True)
+        builder.compactions.append(
+            RecordedCompaction(
+                at=len(builder.events),
+                evidence=Evidence.DECLARED,
+                kind="summary",
+                base=(Inserted(0),),
+                messages=(message,),
+                summariser=ModelCall(at=len(builder.events), **_call(row, event, finish)) if finish.prompt else None,
+                timestamp=event.timestamp,
+            )
+        )
+
+
+def _finish(items: list[JSON]) -> _Finish:
+    ends = [fields.mapping(item, "data") for item in items if item.get("type") == "finish"]
+    end = ends[-1] if ends else {}
+    prompt, completion = (fields.tokens(end, name) or None for name in ("prompt_tokens", "completion_tokens"))
+    return _Finish(prompt, completion, failed=fields.text(end, "reason") == "error")
+
+
+def _call(row: JSON, event: Event, finish: _Finish) -> dict[str, Any]:
+    """Fields of ModelCall."""
+    found = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
+    return {**found, "prompt_tokens": finish.prompt, "output_tokens": finish.completion}
+
+
+def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -> None:
+    place: dict[str, Any] = {"source_id": event.source_id, "timestamp": event.timestamp}
+    if event.role is Role.MODEL and not finish.failed:
+        builder.answer(event.parts, call=_call(row, event, finish), **place)
+        return
+    if event.role is Role.MODEL:
+        builder.calls.append(ModelCall(at=len(builder.events), **_call(row, event, finish)))
+    builder.event(event.role, event.parts, **place)
+
+
+def _attached(data: JSON) -> Part:
+    """A file: text as Crush sends it to the model, anything else by its size."""
+    mime = _mime(data)
+    stored = fields.text(data, "Data") or fields.text(data, "data")
+    if not mime.startswith("text/") or not stored:
+        return fields.media(mime, stored) if stored else MediaPart(mime, fields.tokens(data, "size") or 0)
+    try:
+        text, _ = normalise.text(base64.b64decode(stored, validate=True).decode("utf-8", "replace"))
+    except (binascii.Error, ValueError):
+        return fields.media(mime, stored)
+    path = fields.text(data, "Path")
+    return TextPart(f"<file path='{path}'>\n\n{text}\n</file>\n" if path else f"<file>\n\n{text}\n</file>\n")
+
+
+def _sealed(data: JSON) -> int:
+    """Bytes of signed or encrypted reasoning."""
+    signature = fields.text(data, "signature") or fields.text(data, "thought_signature")
+    blob = fields.text(fields.mapping(data, "responses_data"), "encrypted_content")
+    return sum(fields.opaque_size(found) for found in (signature, blob) if found)
+
+
+def _last_tokens(header: JSON) -> str:
+    """What the session row says of the last call, as a sentence."""
+    prompt, completion = fields.tokens(header, "prompt_tokens"), fields.tokens(header, "completion_tokens")
+    if not prompt and not completion:
+        return ""
+    return f" After the last one the session row says {prompt or 0} prompt and {completion or 0} completion tokens."
+
+
+def _notes(header: JSON, rows: int) -> list[str]:
+    notes = []
+    if header.get("parent_session_id"):
+        notes.append(f"A child session of {str(header['parent_session_id'])[:80]}.")
+    counted = fields.tokens(header, "message_count")
+    if counted is not None and counted > rows:
+        notes.append(f"{counted - rows} of {counted} messages are no longer in the database.")
+    return notes
+
+
+def _mime(data: JSON) -> str:
+    return fields.text(data, "MIMEType") or fields.text(data, "mime_type")
+
+
+def _time(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return normalise.timestamp(value)
+    return normalise.seconds(value / 1000 if value >= _MILLISECONDS_FROM else float(value))

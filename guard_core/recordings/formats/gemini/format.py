@@ -1,0 +1,429 @@
+"""Gemini CLI chats: one JSON object (to early 2026), a patch log in JSON Lines (now), a checkpoint, or a stream.
+
+In the patch log a message may be written again under its id (the last one counts: first without, then with its tool
+calls), `$set` changes fields, `$set.messages` replaces the whole history and `$rewindTo` takes back a message and all
+behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions are not marked: a replaced history that
+holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
+new snapshot (a session resumed, where results stand twice) is an inferred edit, and no compaction in the facts. Older
+files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
+`error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note tells where prompt tokens
+fell. A file of a resumed session may begin with a history that another file holds. What `--output-format stream-json`
+and `json` print has tokens for the whole run only. Neither the system prompt nor the tools are in the file.
+Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.gemini import look as gemini_look
+from guard_core.recordings.formats.gemini import result as gemini_json
+from guard_core.recordings.formats.gemini import stream as gemini_stream
+from guard_core.recordings.formats.gemini.messages import SNAPSHOT, Message, model_call, name_of, read_message, shown
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.rebase import LogIndex
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, Segment, Span, View, content_count
+
+JSON = dict[str, Any]
+NAME = "gemini-cli"
+NOTICES = frozenset({"info", "error", "warning"})
+FALL = 0.8  # of the tokens of the call before: a history that only grows costs more, whatever the model
+_SPEAKERS = frozenset({"user", "gemini", "model"})
+
+
+class GeminiCliFormat:
+    """Chats that the Gemini CLI recorded or saved."""
+
+    name = NAME
+    label = "Gemini CLI"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.LINES:
+            heads = [line.obj for line in source.head_lines()]
+            return _is_patch_log(heads) or gemini_stream.is_stream(heads)
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        if isinstance(value, dict):
+            chat = ("projectHash" in value and "sessionId" in value) or _is_checkpoint(value.get("history"))
+            return chat or gemini_json.is_result(value)
+        return _is_checkpoint(value)
+
+    def read(self, source: Source) -> Recording:
+        if source.shape is Shape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
+            return gemini_stream.read_stream(source, NAME)
+        if source.shape is Shape.JSON and gemini_json.is_result(source.json()):
+            return gemini_json.read_result(source, NAME)
+        reader = _Reader(source)
+        for line, record in _records(source):
+            with source.tolerate(line):
+                reader.record(record, line)
+        return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return gemini_look.look(source) if source.shape is Shape.LINES else None
+
+
+def _is_patch_log(heads: list[JSON]) -> bool:
+    header = any("projectHash" in obj and "sessionId" in obj for obj in heads)
+    patches = sum("$set" in obj or "$rewindTo" in obj for obj in heads)
+    messages = sum(
+        fields.text(obj, "type") in _SPEAKERS | NOTICES and "content" in obj and "id" in obj for obj in heads
+    )
+    return header or (patches > 0 and (patches + messages) * 2 > len(heads))
+
+
+def _is_checkpoint(value: Any) -> bool:
+    heads = value[:20] if isinstance(value, list) else []
+    return bool(heads) and all(
+        isinstance(item, dict) and item.get("role") in ("user", "model") and isinstance(item.get("parts"), list)
+        for item in heads
+    )
+
+
+def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+    """Headers, patches and messages: the lines, or what the one object or array holds, in the same form."""
+    if source.shape is Shape.LINES:
+        for line in source.lines():
+            yield from ((line.number, record) for record in _unfolded(line.obj))
+        return
+    value = source.json()
+    if isinstance(value, dict) and "history" not in value:
+        yield from ((None, record) for record in _unfolded(value))
+        return
+    contents = value.get("history") if isinstance(value, dict) else value
+    for content in fields.objects(contents):
+        yield None, {"type": content.get("role"), "content": content.get("parts")}
+
+
+def _unfolded(record: JSON) -> Iterator[JSON]:
+    """A header that holds its messages, as older versions write it, and then these; any other record as it is."""
+    if "$set" in record or "sessionId" not in record:
+        yield record
+        return
+    yield {key: found for key, found in record.items() if key != "messages"}
+    yield from fields.objects(record.get("messages"))
+
+
+class _Reader:
+    """One chat, record by record."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.facts = FactCounter(NAME)
+        self.log = SessionBuilder(NAME, source)
+        self.index = LogIndex(self.log)
+        self.header: JSON = {}
+        self.title = ""
+        self.places: dict[str, int | None] = {}  # every id ever written; its event in the log, None: not there
+        self.empty: set[str] = set()  # of these, the ids of messages that said nothing when they were written first
+        self.placed: list[str] = []  # the ids that are in the log, in its order
+        self.used: set[str] = set()  # ids whose tokens are counted
+        self.answered: set[str] = set()  # calls whose results are in the log
+        self.waiting: tuple[ToolResultPart, ...] = ()
+        self.snapshot = ""  # the last one that was seen
+        self.edits = 0
+        self.based: list[str] = []  # ids of the messages of the last replacing history
+
+    def record(self, record: JSON, line: int | None) -> None:
+        if "$set" in record:
+            self._set(fields.mapping(record, "$set"), line)
+        elif "$rewindTo" in record:
+            self._rewind(fields.text(record, "$rewindTo"), line)
+        elif fields.text(record, "type") in _SPEAKERS:
+            self._message(record, line)
+        elif fields.text(record, "type") in NOTICES:
+            if self._is_new(name_of(record)):
+                self.notes.skip(f"{record['type']} message")
+        elif "sessionId" in record:
+            self.header = self.header or record
+            self.title = fields.text(record, "summary") or self.title
+        else:
+            self.notes.skip(fields.text(record, "type") or "line without a type")
+
+    def _is_new(self, message_id: str) -> bool:
+        if message_id and message_id in self.places:
+            return False
+        self.facts.message()
+        self.places[message_id] = None
+        return True
+
+    # -- messages
+
+    def _message(self, record: JSON, line: int | None) -> None:
+        message_id = name_of(record)
+        message = read_message(record, line)
+        self._count(message)
+        if not self._is_new(message_id):
+            self._again(message_id, message, record, line)
+            return
+        at = self._place(message_id, message)
+        if message.event.role is Role.MODEL:
+            self._called(record, at, at if message.event.parts else None, line)
+
+    def _place(self, message_id: str, message: Message) -> int:
+        """Put a message behind those so far, if it says anything; its place in the log."""
+        self._flush(message.event)
+        at = len(self.log.events)
+        if message.event.parts:
+            self._append(message.event)
+            self.places[message_id] = at
+            self.placed.append(message_id)
+        elif message_id:
+            self.empty.add(message_id)
+        self.waiting = message.results
+        return at
+
+    def _again(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
+        """A message written once more: the last one counts."""
+        self.notes.folded += 1
+        if message_id in self.empty and message.event.parts:
+            self._completed(message_id, message, record, line)
+            return
+        place = self.places[message_id]
+        if place is None:
+            if (
+                message_id not in self.used
+                and message.event.role is Role.MODEL
+                and model_call(record, line).prompt_tokens
+            ):
+                self._called(record, len(self.log.events), None, line)
+            return
+        self.log.events[place] = message.event
+        self.index.forget(place)
+        self.waiting = tuple(result for result in message.results if result.call_id not in self.answered)
+        if message_id not in self.used and message.event.role is Role.MODEL:
+            behind = self.log.calls[bisect_left(self.log.calls, place, key=lambda call: call.at) :]
+            del self.log.calls[len(self.log.calls) - len(behind) :]
+            self._called(record, place, place, line)
+            self.log.calls += (call for call in behind if call.response != place)
+
+    def _completed(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
+        """A message that said nothing at first, as an answer does before its tool calls, has its content now."""
+        self.empty.discard(message_id)
+        at = self._place(message_id, message)
+        if message.event.role is not Role.MODEL:
+            return
+        calls = self.log.calls
+        own = next((index for index in reversed(range(len(calls))) if calls[index].source_id == message_id), None)
+        if own is not None and message_id in self.used:
+            calls[own] = replace(calls[own], response=at)
+            return
+        if own is not None:
+            del calls[own]
+        self._called(record, at, at, line)
+
+    def _append(self, event: Event) -> None:
+        self.log.event(**{name: getattr(event, name) for name in event.__struct_fields__})
+        self.answered.update(part.call_id for part in event.parts if isinstance(part, ToolResultPart))
+        self.snapshot = _snapshot((event,)) or self.snapshot
+
+    def _flush(self, upcoming: Event | None) -> None:
+        """Results that the calls carry and no message brings become a message of their own."""
+        brought = {part.call_id for part in upcoming.parts if isinstance(part, ToolResultPart)} if upcoming else set()
+        missing = [part for part in self.waiting if part.call_id not in brought]
+        if missing:
+            self._append(Event(Role.USER, tuple(missing), line=upcoming.line if upcoming else None))
+        self.waiting = ()
+
+    def _flush_held(self, history: list[Event]) -> None:
+        """Of the results that wait, those that a replacing history holds: the next message may bring the others."""
+        held = {part.call_id for event in history for part in event.parts if isinstance(part, ToolResultPart)}
+        later = tuple(part for part in self.waiting if part.call_id not in held)
+        self.waiting = tuple(part for part in self.waiting if part.call_id in held)
+        self._flush(None)
+        self.waiting = later
+
+    def _called(self, record: JSON, at: int, response: int | None, line: int | None) -> None:
+        call = model_call(record, line)
+        if call.prompt_tokens:
+            self.facts.call(call.prompt_tokens)
+            self.used.add(name_of(record))
+        self.log.calls.append(replace(call, at=at, response=response))
+
+    def _count(self, message: Message) -> None:
+        for part in (*message.event.parts, *message.results):
+            if isinstance(part, ToolCallPart):
+                self.facts.tool_call(part.id)
+            elif isinstance(part, ToolResultPart):
+                self.facts.tool_result(part.call_id, len(shown(part.content)))
+
+    # -- changes of the history
+
+    def _set(self, change: JSON, line: int | None) -> None:
+        self.title = fields.text(change, "summary") or self.title
+        if "messages" not in change:
+            return
+        records = list(fields.objects(change["messages"]))
+        if not self.log.events:
+            for record in records:
+                self._message(record, line)
+            return
+        history: list[Event] = []
+        for record in records:
+            message = read_message(record, line)
+            self._count(message)
+            self._is_new(name_of(record))
+            if message.event.parts:
+                history.append(message.event)
+        self._flush_held(history)
+        self._replaced(tuple(history), line)
+
+    def _replaced(self, history: tuple[Event, ...], line: int | None) -> None:
+        base, messages = self.index.rebase(history)
+        snapshot, at = _snapshot(history), len(self.log.events)
+        compacted = bool(snapshot) and snapshot != self.snapshot
+        if compacted:
+            self.facts.compaction()
+            self.snapshot = snapshot
+        elif self._is_current(base, messages):
+            self.notes.folded += 1
+            return
+        else:
+            self.edits += 1
+        self.based = [event.source_id for event in history]
+        self.log.compaction(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.INFERRED,
+                kind=_kind(base) if compacted else "edit",
+                base=base,
+                messages=messages,
+                trigger="" if compacted else "resume",
+                line=line,
+                timestamp=max((event.timestamp or 0 for event in history), default=0) or None,
+                note="" if compacted else "The history was replaced without a new summary.",
+            )
+        )
+
+    def _is_current(self, base: View, messages: tuple[Event, ...]) -> bool:
+        """Is a replacing history the one that was sent anyway?"""
+        last = self.log.compactions[-1] if self.log.compactions else None
+        at = len(self.log.events)
+        if last is None:
+            return not messages and content_count(base) == at
+        return messages == last.messages and _flat(base) == _flat((*last.base, Span(last.at, at)))
+
+    def _rewind(self, message_id: str, line: int | None) -> None:
+        """The user went back to before a message: it and all behind it are in no later request."""
+        kept = self.based.index(message_id) if message_id in self.based else None
+        cut = self.places.get(message_id) if kept is None else self.log.compactions[-1].at
+        if cut is None:
+            self.notes.skip("$rewindTo a message that is not there")
+            return
+        self.waiting = ()
+        self.empty.clear()
+        first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
+        gone = self.log.calls[first:]
+        del self.log.calls[first:]
+        self.log.side_calls += [replace(call, at=cut, response=None) for call in gone]
+        while self.log.compactions and self.log.compactions[-1].at > cut:
+            self.log.compactions.pop()
+            self.based = []
+        while self.placed and (self.places[self.placed[-1]] or 0) >= cut:
+            self.places[self.placed.pop()] = None
+        del self.log.events[cut:]
+        self.index.forget(cut)
+        self.log.notes.append(f"Taken back by a rewind: not in the log, {len(gone)} calls count apart.")
+        if kept is not None:
+            self._cut_base(kept, line)
+
+    def _cut_base(self, kept: int, line: int | None) -> None:
+        """A rewind into the history that replaced another: only its first messages are still sent."""
+        last = self.log.compactions[-1]
+        self.based = self.based[:kept]
+        base = _first(last.base, kept)
+        self.log.compaction(
+            replace(
+                last,
+                kind="edit",
+                base=base,
+                trigger="rewind",
+                line=line,
+                timestamp=None,
+                note="Taken back by a rewind.",
+            )
+        )
+
+    def _unmarked_falls(self) -> int:
+        """How often a call saw far fewer tokens than the one before, with no change of the history between them."""
+        counted = [call for call in self.log.calls if call.prompt_tokens]
+        changes = {item.at for item in self.log.compactions}
+        return sum(
+            (after.prompt_tokens or 0) < FALL * (before.prompt_tokens or 0)
+            and not any(before.at < at <= after.at for at in changes)
+            for before, after in pairwise(counted)
+        )
+
+    def recording(self) -> Recording:
+        self._flush(None)
+        if not self.header and not self.places:
+            raise DamagedRecording("the chat holds no message that can be read")
+        notes = ["The system prompt and the schemas of the tools are not in the file."]
+        if falls := self._unmarked_falls():
+            notes.append(
+                f"{falls} times the prompt tokens fell although no message was taken out: the history was probably"
+                " compressed, which older versions do not write down."
+            )
+        notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
+        notes += [f"The history was loaded anew {self.edits} times (resumed sessions)."] if self.edits else []
+        session = self.log.session(
+            source_id=fields.text(self.header, "sessionId"),
+            title=self.title,
+            agent="Gemini CLI",
+            started_at=fields.timestamp(self.header, "startTime"),
+            notes=tuple(notes),
+        )
+        return Recording(NAME, (session,), self.facts.facts(), self.notes)
+
+
+def _snapshot(history: tuple[Event, ...]) -> str:
+    """What tells the summary at the head of a history (its first two messages) from others; "" where there is none."""
+    for event in history[:2]:
+        for part in event.parts:
+            if event.role is Role.USER and isinstance(part, TextPart) and SNAPSHOT in part.text:
+                return event.source_id or part.text
+    return ""
+
+
+def _kind(base: View) -> str:
+    return "summary+tail" if base and not isinstance(base[-1], Inserted) else "summary"
+
+
+def _first(view: View, count: int) -> View:
+    """The first messages of a view."""
+    segments: list[Segment] = []
+    for segment in view:
+        size = segment.stop - segment.start if isinstance(segment, Span) else 1
+        if count >= size:
+            segments.append(segment)
+        elif count and isinstance(segment, Span):
+            segments.append(Span(segment.start, segment.start + count))
+        count = max(0, count - size)
+    return tuple(segments)
+
+
+def _flat(view: View) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for segment in view:
+        if isinstance(segment, Span):
+            found += [("event", index) for index in range(segment.start, segment.stop)]
+        elif isinstance(segment, Inserted):
+            found.append(("inserted", segment.index))
+    return found
+
+
+FORMAT = GeminiCliFormat()

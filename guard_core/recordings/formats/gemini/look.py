@@ -1,0 +1,122 @@
+"""A first look at a Gemini CLI patch log: tokens by message id, replaced histories with a new snapshot, rewinds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+import msgspec
+
+from guard_core.recordings.formats.gemini.messages import SNAPSHOT
+from guard_core.recordings.reading import looks
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Source
+
+_MODEL = frozenset({"gemini", "model"})
+
+
+class _Tokens(msgspec.Struct, gc=False):
+    input: int | None = None
+
+
+class _Record(msgspec.Struct, gc=False):
+    """A message, a header that may hold messages, or a change of the history."""
+
+    id: str = ""
+    type: str = ""
+    model: str | None = None
+    tokens: _Tokens | None = None
+    content: msgspec.Raw = msgspec.Raw()
+    messages: list[_Record] | None = None
+    set: _Record | None = msgspec.field(default=None, name="$set")
+    rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
+
+    @property
+    def prompt_tokens(self) -> int:
+        told = self.tokens.input if self.tokens is not None and self.type in _MODEL else None
+        return looks.tokens_of(told) or 0
+
+
+def look(source: Source) -> FirstLook:
+    chat = _Chat()
+    for record in looks.lines_of(source, _Record):
+        if record.set is not None:
+            chat.replaced(record.set.messages)
+        elif record.rewind_to is not None:
+            chat.rewound(record.rewind_to)
+        else:
+            for message in (record, *(record.messages or ())):
+                chat.message(message)
+    return chat.look()
+
+
+class _Chat:
+    """The calls by the place of their message. Of a message that is written again the first tokens count."""
+
+    def __init__(self) -> None:
+        self._messages: list[str] = []  # ids of the messages of the history, each in its place
+        self._places: dict[str, int] = {}  # of these, by id
+        self._calls: dict[int, int] = {}  # prompt tokens, by the place of the answer
+        self._used: set[str] = set()
+        self._compactions: list[int] = []  # the places before which they stand
+        self._based: frozenset[str] = frozenset()  # ids of the last history that replaced another
+        self._snapshot = ""
+        self._model = ""
+
+    def message(self, record: _Record) -> None:
+        if record.type != "user" and record.type not in _MODEL:
+            return
+        place = self._places.get(record.id) if record.id else None
+        if place is None:
+            place = self._places[record.id] = len(self._messages)
+            self._messages.append(record.id)
+            self._snapshot = _snapshot((record,)) or self._snapshot
+        tokens = record.prompt_tokens
+        if tokens > 0 and (not record.id or record.id not in self._used):
+            self._used.add(record.id)
+            self._calls[place] = tokens
+            self._model = record.model or self._model
+
+    def replaced(self, history: list[_Record] | None) -> None:
+        """Another history takes the place of the one so far; with a new snapshot that was a compaction."""
+        if history is None:
+            return
+        if not self._messages:
+            for record in history:
+                self.message(record)
+            return
+        snapshot = _snapshot(history)
+        if snapshot and snapshot != self._snapshot:
+            self._snapshot = snapshot
+            self._compactions.append(len(self._messages))
+        self._based = frozenset(record.id for record in history)
+
+    def rewound(self, message_id: str) -> None:
+        """The user took back a message and all behind it."""
+        cut = self._places.get(message_id)
+        if message_id in self._based and self._compactions:
+            cut = self._compactions[-1]
+        if cut is None:
+            return
+        while len(self._messages) > cut:
+            self._places.pop(self._messages.pop(), None)
+            self._calls.pop(len(self._messages), None)
+        while self._compactions and self._compactions[-1] > cut:
+            self._compactions.pop()
+
+    def look(self) -> FirstLook:
+        calls = looks.Calls()
+        places = sorted(self._calls)
+        for place in places:
+            calls.call(self._calls[place], model=self._model)
+        for at in self._compactions:
+            calls.compacted(bisect_left(places, at))
+        return calls.look()
+
+
+def _snapshot(history: Iterable[_Record]) -> str:
+    """What tells the summary at the head of a history from others; "" where there is none."""
+    for _, record in zip(range(2), history):
+        if record.type == "user" and SNAPSHOT.encode() in bytes(record.content):
+            return record.id or str(bytes(record.content)[:2000])
+    return ""

@@ -1,0 +1,124 @@
+"""One message of a Gemini CLI chat: what the API got, the results that its calls carry, and its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.events import (
+    Event,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    value_text,
+)
+from guard_core.recordings.formats.adk import parts as adk_parts
+from guard_core.recordings.reading import fields
+from guard_core.sessions import ModelCall
+
+JSON = dict[str, Any]
+SNAPSHOT = "<state_snapshot>"  # how the summary of a compaction opens
+# How the CLI opens the messages that it writes in the user's name.
+OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", SNAPSHOT, "<hook_context>")
+
+
+@dataclass
+class Message:
+    """One message as the API gets it, and the results that its calls carry."""
+
+    event: Event
+    results: tuple[ToolResultPart, ...] = ()
+
+
+def name_of(record: JSON) -> str:
+    """What the repeats of one message share: its id; where that was taken out, its time and who spoke."""
+    when = fields.text(record, "timestamp")
+    return fields.text(record, "id") or (f"{when} {fields.text(record, 'type')}" if when else "")
+
+
+def read_message(record: JSON, line: int | None) -> Message:
+    role = Role.USER if record.get("type") == "user" else Role.MODEL
+    parts = _content(record.get("content")) or _content(record.get("parts"))
+    results: tuple[ToolResultPart, ...] = ()
+    if role is Role.MODEL:
+        calls = list(fields.objects(record.get("toolCalls")))
+        if not any(isinstance(part, ReasoningPart) for part in parts):
+            parts = (*_thoughts(record), *parts)
+        if not any(isinstance(part, ToolCallPart) for part in parts):
+            parts = (*parts, *(_tool_call(call) for call in calls))
+        results = tuple(part for call in calls for part in _results(call))
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    meta = role is Role.USER and bool(texts) and texts[0].lstrip().startswith(OWN_OPENINGS)
+    at, source_id = fields.timestamp(record, "timestamp"), name_of(record)
+    return Message(Event(role, parts, source_id, line, at, meta=meta), results)
+
+
+def _content(content: Any) -> tuple[Part, ...]:
+    """The parts of a content: text, one part, or a list of either. What is neither is kept as it stands."""
+    if content is None:
+        return ()
+    items = content if isinstance(content, list) else [content]
+    return tuple(part for item in items for part in _content_item(item))
+
+
+def _content_item(item: Any) -> tuple[Part, ...]:
+    if isinstance(item, str):
+        return (TextPart(item),) if item else ()
+    if not isinstance(item, dict):
+        return (OtherPart("unknown", item),)
+    parts = adk_parts.content_parts({"parts": [item]})
+    return parts if parts or not _says_something(item) else (OtherPart("unknown", item),)
+
+
+def _says_something(item: JSON) -> bool:
+    """Is there more than an empty text and the mark of a thought?"""
+    return any(value for key, value in item.items() if key not in ("thought", "thoughtSignature"))
+
+
+def _thoughts(record: JSON) -> Iterator[Part]:
+    for thought in fields.objects(record.get("thoughts")):
+        subject, description = fields.text(thought, "subject"), fields.text(thought, "description")
+        yield ReasoningPart(f"**{subject}** {description}" if subject else description)
+
+
+def _tool_call(call: JSON) -> ToolCallPart:
+    return ToolCallPart(fields.text(call, "name"), call.get("args"), fields.text(call, "id"))
+
+
+def _results(call: JSON) -> Iterator[ToolResultPart]:
+    """The results that a call carries; the call's own id where they have none."""
+    result = call.get("result")
+    for part in _content(result) if isinstance(result, list) else ():
+        if isinstance(part, ToolResultPart):
+            failed = part.is_error or fields.text(call, "status") in {"error", "cancelled"}
+            yield replace(part, call_id=part.call_id or fields.text(call, "id"), is_error=failed)
+
+
+def model_call(record: JSON, line: int | None) -> ModelCall:
+    usage = fields.mapping(record, "tokens")
+    prompt = fields.tokens(usage, "input") or None
+    return ModelCall(
+        at=0,
+        prompt_tokens=prompt,
+        cached_tokens=fields.tokens(usage, "cached") if prompt else None,
+        output_tokens=fields.tokens(usage, "output") if prompt else None,
+        model=fields.text(record, "model"),
+        timestamp=fields.timestamp(record, "timestamp"),
+        line=line,
+        source_id=name_of(record),
+    )
+
+
+def shown(content: Any) -> str:
+    """The text of a result: its `output` where that is all it has, else the whole as JSON."""
+    if isinstance(content, dict) and len(content) == 1:
+        only = next(iter(content.values()))
+        return only if isinstance(only, str) else value_text(content)
+    return value_text(content)

@@ -1,0 +1,273 @@
+"""Hermes' message rows as a session: the context that a compaction wrote anew is told apart from new rows.
+
+A compaction in place marks the rows of the context as compacted and writes the new context behind them at one go: the
+head, the summary, the tail. Written again are rows of the log, often with shortened content. They keep their time where
+the running program knew it; else all have the time of the summary, a microsecond apart. A compaction that ends the
+session begins a child session with the new context. An export holds the last context and what came after it.
+Definition: `archive_and_compact` of `hermes_state.py`, `context_compressor.py` of
+https://github.com/NousResearch/hermes-agent.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings.formats.hermes.rows import about, flag, is_summary, row_event, totals, usage_note
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Source
+from guard_core.sessions import Evidence, RecordedCompaction, Session
+from guard_core.views import Inserted, Rewritten, Segment, Span
+
+# Rows of one context that have no time of their own are a microsecond apart; a model's answer takes longer than this.
+AT_ONCE = 0.01  # seconds
+LOST = "The history before the compaction is not in the file."
+
+
+class Mark(NamedTuple):
+    """What tells of a row, without its text, whether it repeats another."""
+
+    key: int  # role and call ids, or role and text
+    time: float | None
+    is_summary: bool
+    compacted: bool
+
+    def is_with(self, other: Mark) -> bool:
+        """Were both written at one go?"""
+        return self.time is not None and other.time is not None and abs(self.time - other.time) < AT_ONCE
+
+    def is_before(self, other: Mark) -> bool:
+        return self.time is not None and other.time is not None and self.time < other.time
+
+
+def _mark(row: JSON, event: Event) -> Mark:
+    called = [part.id for part in event.parts if isinstance(part, ToolCallPart)]
+    answered = [part.call_id for part in event.parts if isinstance(part, ToolResultPart)]
+    summary = is_summary(event)  # perhaps merged into a row with calls, which was written before without it
+    by_calls = any([*called, *answered]) and not summary
+    said: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content"))
+    return Mark(hash((fields.text(row, "role"), said)), event.timestamp, summary, flag(row, "compacted"))
+
+
+def _was_taken_back(row: JSON) -> bool:
+    return not flag(row, "compacted") and row.get("active") is not None and not flag(row, "active")
+
+
+class RowReader:
+    """Takes the rows of one session (or of a chain of sessions) in the order in which they were written.
+
+    Every row counts in the facts, those too that a compaction wrote again or the user took back; of the compactions
+    those that the recording declares.
+    """
+
+    def __init__(self, source: Source, facts: FactCounter) -> None:
+        self.builder = SessionBuilder("hermes", source)
+        self._source = source
+        self._facts = facts
+        self._places: dict[int, list[int]] = {}  # key: places in the log
+        self._seen: set[tuple[int, float | None]] = set()  # keys and times of rows of sessions before this one
+
+    def rows(self, rows: Iterable[JSON], *, declared: bool, child: bool = False) -> None:
+        """Rows of one session.
+
+        `declared`: has the recording a sign of its own for compactions (rows, a parent)? Else the rows are those of the
+        last context alone. `child`: does the session go on after a compaction?
+        """
+        kept: list[JSON] = []
+        marks: list[Mark] = []
+        for row in rows:
+            event = row_event(row)
+            if event is None:
+                self._source.notes.skip(f"row of role {fields.text(row, 'role')[:40] or 'none'}")
+                continue
+            self._count(event)
+            if _was_taken_back(row):
+                self._source.notes.skip("row that was taken back")
+            else:
+                kept.append(row)
+                marks.append(_mark(row, event))
+        done = 0
+        for context in _Contexts(marks, self._places, self._seen, whole_head=child or not declared).found(child):
+            self._log(kept[done : context.start], marks[done : context.start])
+            self._compaction(kept[context.start : context.stop], marks[context.start : context.stop], declared)
+            done = context.stop
+        self._log(kept[done:], marks[done:])
+        self._seen.update((mark.key, mark.time) for mark in marks)
+
+    def session(self, row: JSON, notes: Iterable[str] = ()) -> Session:
+        """The session when all rows are taken; `row` is the session's own."""
+        self.builder.notes.append(usage_note(row))
+        counts = totals(row)
+        if counts.get("total_calls", 0) < len(self.builder.calls):  # a branch, or calls from before they were counted
+            counts = {}
+        return self.builder.session(**about(row), **counts, notes=tuple(notes))
+
+    def _count(self, event: Event) -> None:
+        self._facts.message()
+        for part in event.parts:
+            if isinstance(part, ToolCallPart):
+                self._facts.tool_call(part.id)
+            elif isinstance(part, ToolResultPart):
+                self._facts.tool_result(part.call_id, len(value_text(part.content)))
+
+    def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> None:
+        for row, mark in zip(rows, marks, strict=True):
+            self._append(row, mark)
+
+    def _append(self, row: JSON, mark: Mark) -> int:
+        """Append a new row to the log; its place."""
+        event = row_event(row, self._source)
+        assert event is not None  # others were left out
+        if event.role is Role.MODEL:
+            call = {"timestamp": event.timestamp, "source_id": event.source_id}
+            index = self.builder.answer(event.parts, call=call, source_id=event.source_id, timestamp=event.timestamp)
+        else:
+            index = self.builder.event(event.role, event.parts, source_id=event.source_id, timestamp=event.timestamp)
+        self._places.setdefault(mark.key, []).append(index)
+        return index
+
+    def _compaction(self, rows: Sequence[JSON], marks: Sequence[Mark], declared: bool) -> None:
+        """A context that was written anew: rows of the log again, summaries, perhaps a message not written before."""
+        before = len(self.builder.events)
+        places = self._originals(marks)
+        self._source.notes.folded += len(places)
+        summaries: list[Event] = []
+        segments: list[Segment] = []
+        for number, (row, mark) in enumerate(zip(rows, marks, strict=True)):
+            event = row_event(row)
+            assert event is not None
+            if mark.is_summary:
+                segments.append(Inserted(len(summaries)))
+                summaries.append(event)
+            else:
+                place = places[number] if number in places else self._append(row, mark)
+                self._add(segments, place, event)
+        if declared:
+            self._facts.compaction()
+        self.builder.compaction(
+            RecordedCompaction(
+                at=len(self.builder.events),
+                evidence=Evidence.DECLARED if declared else Evidence.MATCHED,
+                kind=_kind(marks),
+                base=tuple(segments),
+                messages=tuple(summaries),
+                timestamp=summaries[0].timestamp if summaries else None,
+                note="" if before else LOST,
+            )
+        )
+
+    def _originals(self, marks: Sequence[Mark]) -> dict[int, int]:
+        """Number in the context: place in the log, of the rows that are there. The head is the oldest, the tail the
+        youngest of what they may repeat."""
+        cut = next((number for number, mark in enumerate(marks) if mark.is_summary), len(marks))
+        found: dict[int, int] = {}
+        last = -1
+        for number in range(cut):
+            places = self._places.get(marks[number].key, [])
+            if (at := bisect_right(places, last)) < len(places):
+                found[number] = last = places[at]
+        bound = len(self.builder.events)
+        for number in range(len(marks) - 1, cut, -1):
+            places = [] if marks[number].is_summary else self._places.get(marks[number].key, [])
+            if (at := bisect_left(places, bound) - 1) >= 0 and places[at] > last:
+                found[number] = bound = places[at]
+        return found
+
+    def _add(self, segments: list[Segment], place: int, event: Event) -> None:
+        last = segments[-1] if segments else None
+        if event.parts != self.builder.events[place].parts:
+            segments.append(Rewritten(place, event, "shortened by the compaction"))
+        elif isinstance(last, Span) and last.stop == place:
+            segments[-1] = Span(last.start, place + 1)
+        else:
+            segments.append(Span(place, place + 1))
+
+
+class _Contexts:
+    """Finds the ranges of rows that a compaction wrote anew."""
+
+    def __init__(
+        self,
+        marks: Sequence[Mark],
+        places: dict[int, list[int]],
+        seen: set[tuple[int, float | None]],
+        *,
+        whole_head: bool,
+    ) -> None:
+        self._marks = marks
+        self._places = places
+        self._whole_head = whole_head  # does the first context begin with the first row?
+        self._first: dict[int, int] = {}
+        self._timed: dict[tuple[int, float | None], int] = dict.fromkeys(seen, -1)
+        for number, mark in enumerate(marks):
+            self._first.setdefault(mark.key, number)
+            self._timed.setdefault((mark.key, mark.time), number)
+
+    def found(self, child: bool) -> Iterator[range]:
+        """The contexts in their order. A summary tells of each; without one a child's, or compacted rows, do."""
+        done = 0
+        marks = self._marks
+        for number, mark in enumerate(marks):
+            is_new = mark.is_summary and self._timed[mark.key, mark.time] == number  # else an older one, kept
+            if is_new and number >= done:
+                start = 0 if self._whole_head and not done else self._start(number, done)
+                done = self._stop(number, start, child)
+                yield range(start, done)
+        active = next((number for number, mark in enumerate(marks) if not mark.compacted), len(marks))
+        if child and not done and marks:
+            yield range(self._repeats(0))
+        elif 0 < active < len(marks) and done <= active and self._repeats(active) > active:
+            yield range(active, self._repeats(active))
+
+    def _start(self, summary: int, done: int) -> int:
+        start = summary
+        while start > done and self._is_carried(start - 1, self._marks[summary]):
+            start -= 1
+        return start
+
+    def _stop(self, summary: int, start: int, child: bool) -> int:
+        """Where the tail behind a summary ends. A row that comes twice begins the next context."""
+        stop = summary + 1
+        written = self._written(summary, start)
+        inside = {(mark.key, mark.time) for mark in self._marks[start:stop]}
+        for mark in self._marks[stop:]:
+            is_older = self._whole_head and mark.is_before(written)
+            is_kept = mark.is_with(written) or is_older or self._is_carried(stop, written)
+            if (mark.key, mark.time) in inside or not (is_kept or (child and self._is_repeat(stop))):
+                break
+            inside.add((mark.key, mark.time))
+            stop += 1
+        return stop
+
+    def _written(self, summary: int, start: int) -> Mark:
+        """A row with the time at which a context was written: its summary, unless that was merged into an older row."""
+        before = self._marks[start - 1] if start else None
+        if before is None or not self._marks[summary].is_before(before):
+            return self._marks[summary]
+        behind = (mark for mark in self._marks[summary + 1 :] if before.is_before(mark))
+        return next(behind, self._marks[summary])
+
+    def _repeats(self, start: int) -> int:
+        """Where the run of repeats that begins at `start` ends."""
+        return next((n for n in range(start, len(self._marks)) if not self._is_repeat(n)), len(self._marks))
+
+    def _is_repeat(self, number: int) -> bool:
+        key = self._marks[number].key
+        return key in self._places or self._first[key] < number
+
+    def _is_carried(self, number: int, summary: Mark) -> bool:
+        """Does a row repeat another, with its time or written at one go with the summary?"""
+        mark = self._marks[number]
+        has_its_time = self._timed[mark.key, mark.time] < number
+        return has_its_time or (self._is_repeat(number) and mark.is_with(summary))
+
+
+def _kind(marks: Sequence[Mark]) -> str:
+    summaries = [number for number, mark in enumerate(marks) if mark.is_summary]
+    if not summaries:
+        return "trim"
+    return "summary" if summaries[-1] == len(marks) - 1 else "summary+tail"

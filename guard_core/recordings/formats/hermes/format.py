@@ -1,0 +1,215 @@
+"""Hermes Agent: `state.db`, the lines of `hermes sessions export`, session files, and ShareGPT trajectories.
+
+Definition: `hermes_state.py` and `trajectory.py` of https://github.com/NousResearch/hermes-agent.
+Tokens are recorded per session only (input, cache read and cache write apart; their sum over `api_call_count` calls is
+the session's total), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
+them, round a summary "[CONTEXT COMPACTION …": the copies are told as spans of the log (rewritten where their content
+was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
+"compression" and a child session went on: both are read as one; sub-agents and branches, children too, are sessions of
+their own. Versions to 0.16 lose the rows before such an end. Rows that were taken back are left out. An export holds
+active rows only, so that there the summary's wording is all that tells of a compaction: matched, and the history before
+it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from guard_core.errors import DamagedRecording
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.hermes.contexts import RowReader
+from guard_core.recordings.formats.hermes.trajectories import read_trajectory
+from guard_core.recordings.reading import fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.sqlite_source import Database, tables
+from guard_core.sessions import Session
+
+OWN_COLUMNS = frozenset({"tool_calls", "tool_call_id", "session_id", "role", "content"})
+OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start", "platform")
+
+
+class HermesFormat:
+    name = "hermes"
+    label = "Hermes"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.SQLITE:
+            found = tables(source)
+            messages = set(found.get("messages", ()))
+            return messages >= OWN_COLUMNS and "sessions" in found and "parts" not in messages
+        if source.shape is Shape.JSON:
+            value = source.json(allow_nan=True)
+            if isinstance(value, list):
+                return _is_turns(value) or any(_is_trajectory(item) or _is_export(item) for item in value[:10])
+            return _is_trajectory(value) or _is_export(value)
+        heads = [line.obj for line in source.head_lines()]
+        return any(_is_export(item) or _is_trajectory(item) or _is_session_meta(item) for item in heads)
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(self.name)
+        if source.shape is Shape.SQLITE:
+            sessions = _read_database(source, facts)
+        else:
+            sessions = list(_read_objects(source, facts))
+        if not sessions:
+            raise DamagedRecording("this Hermes file holds no session with messages")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+
+FORMAT = HermesFormat()
+
+
+def _is_export(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        return False
+    return "system_prompt" in value and any(key in value for key in OWN_KEYS)
+
+
+def _is_session_meta(value: JSON) -> bool:
+    return value.get("role") == "session_meta" and ("tools" in value or "model" in value)
+
+
+def _is_trajectory(value: Any) -> bool:
+    return isinstance(value, dict) and _is_turns(value.get("conversations"))
+
+
+def _is_turns(value: Any) -> bool:
+    first = next(fields.objects(value), None) if isinstance(value, list) else None
+    return first is not None and isinstance(first.get("from"), str) and "value" in first
+
+
+# -- the database
+
+
+def _read_database(source: Source, facts: FactCounter) -> list[Session]:
+    messages: dict[str, list[JSON]] = {}
+    with Database(source) as database:
+        headers = {str(row["id"]): row for row in database.rows("sessions", order=("started_at", "rowid"))}
+        for row in database.rows("messages", order=("id", "rowid")):
+            messages.setdefault(str(row.get("session_id")), []).append(row)
+        missing = database.wal_sentence() if not messages else ""
+    if missing:
+        raise DamagedRecording(missing)
+    for name in messages:
+        headers.setdefault(name, {"id": name})
+    sessions: list[Session] = []
+    for chain in _chains(headers):
+        if any(messages.get(name) for name in chain):
+            sessions.append(_read_chain(source, [headers[name] for name in chain], messages, facts))
+        else:
+            source.notes.skip("session without messages")
+    return sessions
+
+
+def _chains(headers: dict[str, JSON]) -> list[list[str]]:
+    """Sessions that go on in one another after a compression, as one chain each."""
+    children: dict[str, list[JSON]] = {}
+    for name, row in headers.items():
+        parent = str(row.get("parent_session_id") or "")
+        if parent != name and not _is_marked(row):
+            children.setdefault(parent, []).append(row)
+    following = {
+        name: str(_continuation(row, children[name])["id"])
+        for name, row in headers.items()
+        if row.get("end_reason") == "compression" and name in children
+    }
+    continued = set(following.values())
+    chains: list[list[str]] = []
+    for name in headers:
+        if name in continued:
+            continue
+        chain, seen = [name], {name}
+        while (after := following.get(chain[-1])) is not None and after not in seen:
+            chain.append(after)
+            seen.add(after)
+        chains.append(chain)
+    covered = {name for chain in chains for name in chain}
+    return chains + [[name] for name in headers if name not in covered]  # sessions that are their own ancestors
+
+
+def _continuation(parent: JSON, children: list[JSON]) -> JSON:
+    """The child in which a session goes on that a compression ended: the one that began nearest to its end.
+
+    Sub-agents and branches are children, too; they are marked in newer versions only.
+    """
+    ended = fields.timestamp(parent, "ended_at")
+    return min(children, key=lambda child: _distance(child, ended))
+
+
+def _is_marked(row: JSON) -> bool:
+    config = fields.decoded(row.get("model_config"))
+    return isinstance(config, dict) and any(config.get(key) for key in ("_delegate_from", "_branched_from"))
+
+
+def _distance(row: JSON, ended: float | None) -> float:
+    started = fields.timestamp(row, "started_at")
+    return abs(started - ended) if started is not None and ended is not None else 0.0
+
+
+def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON]], facts: FactCounter) -> Session:
+    reader = RowReader(source, facts)
+    for number, row in enumerate(chain):
+        rows = messages.get(str(row.get("id")), [])
+        declared = number > 0 or any(item.get("compacted") for item in rows)
+        reader.rows(rows, declared=declared, child=number > 0)
+    parent = chain[0].get("parent_session_id")
+    notes = [f"A child session of {str(parent)[:80]}."] if parent else []
+    return reader.session({**chain[0], **_totals(source, chain)}, notes)
+
+
+def _totals(source: Source, chain: list[JSON]) -> JSON:
+    keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count")
+    for row in chain:
+        wrong_kinds.check_counts(source, row, keys, "a session's row")
+    return {key: sum(fields.tokens(row, key) or 0 for row in chain) for key in keys}
+
+
+# -- JSON
+
+
+def _read_objects(source: Source, facts: FactCounter) -> Iterator[Session]:
+    if source.shape is Shape.JSON:
+        value = source.json(allow_nan=True)
+        if isinstance(value, list) and _is_turns(value):
+            yield from _read_object(source, {"conversations": value}, facts)
+            return
+        for item in fields.objects(value if isinstance(value, list) else [value]):
+            yield from _read_object(source, item, facts)
+        return
+    if any(_is_session_meta(line.obj) for line in source.head_lines()):
+        yield from _read_session_lines(source, facts)
+        return
+    for line in source.lines():
+        yield from _read_object(source, line.obj, facts)
+
+
+def _read_object(source: Source, value: JSON, facts: FactCounter) -> Iterator[Session]:
+    if _is_trajectory(value):
+        yield read_trajectory(source, value, facts)
+    elif isinstance(value.get("messages"), list):
+        rows = list(fields.objects(value["messages"]))
+        yield _read_export(source, value, rows, facts)
+    else:
+        source.notes.skip("object that is no session")
+
+
+def _read_export(source: Source, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:
+    reader = RowReader(source, facts)
+    rows = list(rows)
+    reader.rows(rows, declared=any(row.get("compacted") for row in rows))
+    return reader.session(header)
+
+
+def _read_session_lines(source: Source, facts: FactCounter) -> Iterator[Session]:
+    """The older session files: a line about the session, then a line per message."""
+    header: JSON = {}
+    rows: list[JSON] = []
+    for line in source.lines():
+        if _is_session_meta(line.obj):
+            header = line.obj
+        else:
+            rows.append(line.obj)
+    yield _read_export(source, header, rows, facts)

@@ -1,0 +1,108 @@
+"""Hermes' rows: a message row as an event, a session row as a session's own fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.events import Event, Part, ReasoningPart, TextPart
+from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.normalise import MAX_TOKENS
+from guard_core.recordings.reading.source import Source
+from guard_core.sessions import Source as NumberSource
+from guard_core.sessions import Sourced
+
+# How Hermes' own summaries begin, new and old, and what stands before one that was put behind a kept message's text
+# (context_compressor.py).
+MARKERS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
+MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+JSON_PREFIX = "json:"  # of content that is a list of parts, behind a NUL
+_JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items")
+
+
+def is_summary(event: Event) -> bool:
+    """Does a message begin as Hermes' summaries do, or hold one behind its own text? Tool results never count."""
+    for part in event.parts:
+        if isinstance(part, TextPart):
+            return part.text.startswith(MARKERS) or MERGED in part.text
+    return False
+
+
+def row_event(row: JSON, source: Source | None = None) -> Event | None:
+    """One row as an event; None for a role that is no message. What is damaged in it is told to `source`."""
+    role = chat.ROLES.get(fields.text(row, "role"))
+    if role is None:
+        return None
+    name = row.get("id")
+    source_id = str(name) if isinstance(name, int | str) and not isinstance(name, bool) else ""
+    read = {key: _json(row, key, source_id, source) for key in _JSON_COLUMNS}
+    content = _content(row.get("api_content") or row.get("content"), source_id, source)
+    message = {**row, **read, "content": content, "name": row.get("tool_name") or row.get("name")}
+    parts = chat.result_parts(message) if fields.text(row, "role") in chat.RESULT_ROLES else _parts(message)
+    return Event(role, parts, source_id=source_id, timestamp=fields.timestamp(row, "timestamp"))
+
+
+def _json(row: JSON, key: str, name: str, source: Source | None) -> Any:
+    """A column that holds a JSON list; as it stands in an export."""
+    found = fields.decoded(row.get(key))
+    if source is not None and found and not isinstance(found, list):
+        source.problem(f"the {key} of message {name[:60] or '(without id)'} are no list")
+    return found
+
+
+def _content(content: Any, name: str, source: Source | None) -> Any:
+    """Text, or the list of parts that Hermes stores as JSON behind a NUL."""
+    if not isinstance(content, str):
+        if source is not None and not isinstance(content, list | None):
+            source.problem(f"the content of message {name[:60] or '(without id)'} is no text")
+        return content
+    if content[:1] in {"\x00", "␀"} and content[1:].startswith(JSON_PREFIX):
+        return fields.decoded(content[1 + len(JSON_PREFIX) :])
+    return content
+
+
+def _parts(message: JSON) -> tuple[Part, ...]:
+    """Parts of a message; reasoning that only OpenAI can read counts by its size."""
+    blobs = [fields.text(item, "encrypted_content") for item in fields.objects(message.get("codex_reasoning_items"))]
+    size = sum(fields.opaque_size(blob) for blob in blobs if blob)
+    head: tuple[Part, ...] = (ReasoningPart("", opaque_bytes=size),) if size else ()
+    return (*head, *chat.message_parts(message))
+
+
+def flag(row: JSON, key: str) -> bool:
+    """A column of 0 and 1."""
+    value = row.get(key)
+    return value is True or (isinstance(value, int) and value != 0)
+
+
+def about(row: JSON) -> dict[str, Any]:
+    """The session's own fields, as fields of Session."""
+    prompt = fields.text(row, "system_prompt")
+    config = fields.decoded(row.get("model_config"))
+    window = fields.first_tokens(config, "context_length", "context_window")
+    return {
+        "system": (TextPart(prompt),) if prompt else None,
+        "tools": chat.tool_definitions(fields.decoded(row.get("tools"))),
+        "agent": "Hermes",
+        "model": fields.text(row, "model"),
+        "title": fields.text(row, "title") or fields.text(row, "display_name"),
+        "source_id": fields.text(row, "id") or fields.text(row, "session_id"),
+        "parent": fields.text(row, "parent_session_id"),
+        "started_at": fields.timestamp(row, "started_at") or fields.timestamp(row, "session_start"),
+        "window": Sourced(window, NumberSource.RECORDER, "model_config of the session") if window else None,
+    }
+
+
+def totals(row: JSON) -> dict[str, int]:
+    """The session's totals, as fields of Session; empty where the row has none. Hermes records no tokens per call."""
+    total = sum(fields.tokens(row, key) or 0 for key in ("input_tokens", "cache_read_tokens", "cache_write_tokens"))
+    calls = fields.tokens(row, "api_call_count") or 0
+    return {"prompt_tokens_total": total, "total_calls": calls} if 0 < total <= MAX_TOKENS and calls else {}
+
+
+def usage_note(row: JSON) -> str:
+    """What the session has in place of counts per call."""
+    if not (counts := totals(row)):
+        return "Hermes records no tokens per call."
+    total, calls = counts["prompt_tokens_total"], counts["total_calls"]
+    return f"Hermes records tokens per session only: {total:,} prompt tokens (cached ones included) in {calls:,} calls."

@@ -1,0 +1,1 @@
+"""Inspect (inspect_ai) evaluation logs."""

@@ -1,0 +1,1 @@
+"""LangChain message lists and LangSmith runs."""

@@ -1,0 +1,143 @@
+"""LangChain message lists and LangSmith runs: one session per list, or per thread of runs (see `runs`).
+
+Definitions: `langchain_core.messages` (`messages_to_dict`, `dumpd`).
+Messages appear as `{type, data}`, as serialised constructors `{lc, id, kwargs}` and flat; `usage_metadata.input_tokens`
+of an answer includes cached tokens, `response_metadata` is read where it is missing. Calls that could not be parsed
+(`invalid_tool_calls`) keep their raw arguments. A list that begins with the summarization middleware's own message
+(`lc_source`, or its wording, which is only a match) goes on after a compaction whose history is not in the file.
+A file of runs in which no model run is left (root runs alone) is read as the messages that its chains ended with.
+Facts count calls with usage and, for runs, tool runs as calls and results; of a tool run's result they count the text
+only where the run's output is a text, as LangSmith shows it, not a message object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.langchain import look as langchain_look
+from guard_core.recordings.formats.langchain.messages import body_of, event_of, is_message, kind_of, model_of, usage_of
+from guard_core.recordings.formats.langchain.runs import Runs, all_runs, runs_in
+from guard_core.recordings.reading import fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Evidence, RecordedCompaction, Session
+from guard_core.views import Inserted
+
+SUMMARY_WORDS = "Here is a summary of the conversation to date:"  # langchain's SummarizationMiddleware
+
+
+class LangChainFormat:
+    name = "langchain"
+    label = "LangChain"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.JSON:
+            value = source.json(allow_nan=True)
+            listed = _listed(value)
+            return bool(runs_in(value)) or any(runs_in(item) for item in listed[:20]) or _is_messages(listed)
+        heads = [line.obj for line in source.head_lines()]
+        return any(runs_in(head) for head in heads) or _is_messages(heads)
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(self.name)
+        records = _records(source)
+        if source.shape is Shape.JSON:
+            of_messages = not runs_in(value := source.json(allow_nan=True)) and _is_messages(_listed(value))
+        else:
+            of_messages = _is_messages([line.obj for line in source.head_lines()])
+        if of_messages:
+            sessions = [_read_messages(source, (item for item, _ in records), facts)]
+        else:
+            runs = Runs(source, all_runs(source, records))
+            sessions = runs.sessions(facts)
+            sessions = sessions or [_read_messages(source, listed, facts) for listed in runs.ended_with()]
+        if not sessions:
+            raise DamagedRecording("the LangChain file holds no calls of a model")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return langchain_look.look(source) if source.shape is Shape.LINES else None
+
+
+FORMAT = LangChainFormat()
+
+
+def _records(source: Source) -> Iterator[tuple[Any, int | None]]:
+    """The messages or runs of the file, each with its line."""
+    if source.shape is Shape.LINES:
+        yield from ((line.obj, line.number) for line in source.lines())
+        return
+    value = source.json(allow_nan=True)
+    yield from ((item, None) for item in ([value] if runs_in(value) else _listed(value)))
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = value.get("messages", value.get("runs"))
+    return value if isinstance(value, list) else []
+
+
+def _is_messages(listed: list[Any]) -> bool:
+    head = list(fields.objects(listed[:10]))
+    return bool(head) and all(is_message(item) for item in head)
+
+
+def _read_messages(source: Source, listed: Iterable[Any], facts: FactCounter) -> Session:
+    builder = SessionBuilder("langchain", source)
+    facts.session()
+    system: tuple[Part, ...] | None = None
+    for message in listed:
+        event = event_of(message)
+        if event is None:
+            kind = kind_of(message) if isinstance(message, dict) else ""
+            source.notes.skip(f"message of type {kind[:40] or 'none'}")
+            continue
+        facts.message()
+        _count(event, facts)
+        body = body_of(message) if isinstance(message, dict) else {}
+        wrong_kinds.check_words(source, body, "content", "a message")
+        if event.role is Role.SYSTEM and not builder.events and system is None:
+            system = event.parts
+        elif not builder.events and (evidence := _summary_evidence(body, event)) is not None:
+            builder.compactions.append(_earlier_compaction(event, evidence))
+        elif event.role is Role.MODEL:
+            usage = usage_of(body)
+            if usage.get("prompt_tokens") is not None:
+                facts.call(usage["prompt_tokens"])
+            call = {**usage, "model": model_of(body), "source_id": event.source_id}
+            builder.answer(event.parts, call=call, source_id=event.source_id)
+        else:
+            builder.event(event.role, event.parts, source_id=event.source_id)
+    return builder.session(system=system, agent="LangChain")
+
+
+def _count(event: Event, facts: FactCounter) -> None:
+    for part in event.parts:
+        if isinstance(part, ToolCallPart):
+            facts.tool_call(part.id)
+        elif isinstance(part, ToolResultPart):
+            facts.tool_result(part.call_id, len(part.content) if isinstance(part.content, str) else 0)
+
+
+def _summary_evidence(body: JSON, event: Event) -> Evidence | None:
+    if event.role is not Role.USER:
+        return None
+    if fields.text(fields.mapping(body, "additional_kwargs"), "lc_source") == "summarization":
+        return Evidence.DECLARED
+    first = event.parts[0] if event.parts else None
+    matched = isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDS)
+    return Evidence.MATCHED if matched else None
+
+
+def _earlier_compaction(event: Event, evidence: Evidence) -> RecordedCompaction:
+    note = "The history before the summary is not in the file."
+    message = msgspec.structs.replace(event, meta=True)
+    return RecordedCompaction(0, evidence, "summary", (Inserted(0),), (message,), note=note)

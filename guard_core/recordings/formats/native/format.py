@@ -1,0 +1,234 @@
+"""This project's own export: a header line for a session, then a line for each event, call, compaction and state.
+
+A session that is written and read again is equal to itself. Events carry their index, so that a damaged line leaves a
+gap with a mark in it and nothing else points to the wrong event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, MutableSequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.events import Event, OtherPart, Role, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings.base import Facts, Recording
+from guard_core.recordings.formats.native import look as native_look
+from guard_core.recordings.reading import fields, normalise
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Line, Source
+from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted, Rewritten, Span, Synthetic
+
+NAME = "compaction-inspector"
+VERSION = 1  # of the lines below; raise it when a reader of the version before would misread them
+_LISTS = ("events", "calls", "side_calls", "compactions", "guard_states")
+_EVENT = {"index", "events"}  # the keys of the line of an event
+_KINDS: dict[str, type[msgspec.Struct]] = {
+    "calls": ModelCall,
+    "side_calls": ModelCall,
+    "compactions": RecordedCompaction,
+    "guard_states": GuardState,
+}
+_COUNTS = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
+_GAP = Event(role=Role.USER, parts=(OtherPart("missing"),), meta=True)  # in the place of a missing event
+T = TypeVar("T")
+
+
+def write(session: Session) -> bytes:
+    """The session as JSON Lines."""
+    return b"".join(_lines(session))
+
+
+def write_all(sessions: Iterable[Session]) -> Iterator[bytes]:
+    """Several sessions as one export, line by line."""
+    for session in sessions:
+        yield from _lines(session)
+
+
+def _lines(session: Session) -> Iterator[bytes]:
+    counts = {name: len(getattr(session, name)) for name in _LISTS}
+    bare = msgspec.structs.replace(session, **dict.fromkeys(_LISTS, ()))
+    yield _line({"format": NAME, "version": VERSION, "counts": counts, "session": bare})
+    for index, event in enumerate(session.events):
+        yield _line({"index": index, "events": event})
+    for name in _LISTS[1:]:
+        for value in getattr(session, name):
+            yield _line({name: value})
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+class Native:
+    """Reads this project's own export."""
+
+    name = NAME
+    label = "Compaction Inspector export"
+
+    def matches(self, source: Source) -> bool:
+        """A header, or the lines that stand behind one: an export without its header is told as that."""
+        heads = [line.obj for line in source.head_lines(5)]
+        return any((head.get("format") == NAME and "session" in head) or head.keys() == _EVENT for head in heads)
+
+    def read(self, source: Source) -> Recording:
+        drafts: list[_Draft] = []
+        for line in source.lines():
+            with source.tolerate(line.number):
+                if line.obj.get("format") == NAME:
+                    drafts.append(_draft(line, source))
+                elif drafts:
+                    drafts[-1].add(line)
+                else:
+                    raise DamagedRecording("a line before the header of a session")
+        if not drafts:
+            raise DamagedRecording("an export without the header of a session")
+        sessions = tuple(draft.session() for draft in drafts)
+        return Recording(NAME, sessions, _facts(sessions), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook:
+        return native_look.look(source)
+
+
+FORMAT = Native()
+
+
+@dataclass
+class _Draft:
+    """One session while its lines come in."""
+
+    source: Source
+    header: Session
+    counts: dict[str, int]
+    line: int
+    events: MutableSequence[Event]
+    missing: int = 0
+    lists: dict[str, list[tuple[int, Any]]] = field(default_factory=lambda: {name: [] for name in _KINDS})
+
+    def add(self, line: Line) -> None:
+        name = next((name for name in line.obj if name in _LISTS), "")
+        if name == "events":
+            self._add_event(line)
+        elif name:
+            self.lists[name].append((line.number, _converted(line.obj[name], _KINDS[name])))
+        else:
+            self.source.notes.skip("line of an unknown kind")
+
+    def _add_event(self, line: Line) -> None:
+        index = normalise.count(line.obj.get("index"), "index")
+        if index is None or not len(self.events) <= index < self.counts["events"]:
+            raise DamagedRecording(f"an event whose index is {index}, of {self.counts['events']} events")
+        event = _converted(line.obj["events"], Event)
+        self._leave_gap(index)
+        self.events.append(event)
+
+    def _leave_gap(self, stop: int) -> None:
+        """A mark in the place of every event that is missing before this one."""
+        while len(self.events) < stop:
+            self.missing += 1
+            self.events.append(_GAP)
+
+    def session(self) -> Session:
+        """The session, with a mark where an event is missing; what points outside of it is left out."""
+        self._leave_gap(self.counts["events"])
+        if self.missing:
+            self.source.problem(
+                f"{self.missing} of {self.counts['events']} events of this session are missing", self.line
+            )
+        events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
+        session = msgspec.structs.replace(self.header, events=events)
+        return msgspec.structs.replace(session, **{name: self._checked(name) for name in _KINDS})
+
+    def _checked(self, name: str) -> tuple[Any, ...]:
+        found: list[Any] = []
+        last = 0
+        for number, value in self.lists[name]:
+            with self.source.tolerate(number):
+                _check(value, len(self.events), last)
+                last = value.at if name in {"calls", "compactions"} else 0
+                found.append(value)
+        if len(found) != self.counts[name]:
+            missing = self.counts[name] - len(found)
+            self.source.problem(f"{missing} of {self.counts[name]} entries of {name} are missing", self.line)
+        return tuple(found)
+
+
+def _draft(line: Line, source: Source) -> _Draft:
+    version = line.obj.get("version")
+    if version != VERSION:
+        raise DamagedRecording(f"an export of version {ascii(version)[:20]}; this program reads version {VERSION}")
+    session = _converted(line.obj.get("session"), Session)
+    ratio = session.usage_ratio
+    if ratio is not None and not (math.isfinite(ratio) and ratio > 0):
+        raise DamagedRecording("usage_ratio is no positive number")
+    for name in ("prompt_tokens_total", "total_calls"):
+        normalise.count(getattr(session, name), name)
+    counts = {name: fields.tokens(fields.mapping(line.obj, "counts"), name) or 0 for name in _LISTS}
+    if counts["events"] > source.limits.events:
+        raise LimitExceeded(f"a session with {counts['events']} events (limit {source.limits.events})")
+    return _Draft(source, session, counts, line.number, SessionBuilder(NAME, source).events)
+
+
+def _converted(value: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise DamagedRecording(f"not a valid {kind.__name__}: {error}") from error
+
+
+def _check(value: Any, size: int, last: int) -> None:
+    """Everything that points into the log points to something."""
+    if not last <= value.at <= size:
+        raise DamagedRecording(f"an entry at event {value.at}, behind {last} of {size} events")
+    if isinstance(value, ModelCall):
+        _check_call(value, size)
+    elif isinstance(value, RecordedCompaction):
+        if value.summariser is not None:
+            _check_call(value.summariser, size)
+        for segment in value.base:
+            if not _is_inside(segment, size, len(value.messages)):
+                raise DamagedRecording("a compaction whose view is outside of the session")
+
+
+def _check_call(call: ModelCall, size: int) -> None:
+    if call.response is not None and not 0 <= call.response < size:
+        raise DamagedRecording(f"a call answered by event {call.response} of {size}")
+    for name in _COUNTS:
+        normalise.count(getattr(call, name), name)
+
+
+def _is_inside(segment: object, size: int, messages: int) -> bool:
+    match segment:
+        case Span(start, stop):
+            return 0 <= start <= stop <= size
+        case Inserted(index):
+            return 0 <= index < messages
+        case Rewritten(event=event):
+            return 0 <= event < size
+        case Synthetic(bytes=length):
+            return length >= 0
+    return False
+
+
+def _facts(sessions: Iterable[Session]) -> Facts:
+    counter = FactCounter(NAME)
+    for session in sessions:
+        counter.session()
+        counter.message(len(session.events))
+        for call in (*session.calls, *session.side_calls):
+            if call.prompt_tokens:
+                counter.call(call.prompt_tokens)
+        for _ in session.compactions:
+            counter.compaction()
+        for event in session.events:
+            for part in event.parts:
+                if isinstance(part, ToolCallPart):
+                    counter.tool_call(part.id)
+                elif isinstance(part, ToolResultPart):
+                    counter.tool_result(part.call_id, len(value_text(part.content)))
+    return counter.facts()

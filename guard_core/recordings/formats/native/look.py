@@ -1,0 +1,49 @@
+"""A first look at this project's own export: the lines of its calls, and the events at which compactions stand."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import msgspec
+
+from guard_core.recordings.reading import looks
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Source
+
+
+class _Header(msgspec.Struct, gc=False):
+    model: str = ""
+
+
+class _Call(msgspec.Struct, gc=False):
+    at: int
+    prompt_tokens: int | None = None
+
+
+class _Compaction(msgspec.Struct, gc=False):
+    at: int
+
+
+class _Line(msgspec.Struct, gc=False):
+    """One line of an export. Side calls have a key of their own, which is passed over."""
+
+    session: _Header | None = None
+    calls: _Call | None = None
+    compactions: _Compaction | None = None
+
+
+def look(source: Source) -> FirstLook:
+    """Of several sessions the calls one after the other."""
+    calls = looks.Calls()
+    places: list[int] = []  # events at which the calls of this session stand
+    first = 0  # the session's first call
+    for line in looks.lines_of(source, _Line):
+        if line.session is not None:
+            calls.model = line.session.model or calls.model
+            first, places = len(calls), []
+        elif line.calls is not None:
+            calls.call(line.calls.prompt_tokens)
+            places += [line.calls.at] * (len(calls) - first - len(places))
+        elif line.compactions is not None:
+            calls.compacted(first + bisect_left(places, line.compactions.at))
+    return calls.look()

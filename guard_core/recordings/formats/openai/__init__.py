@@ -1,0 +1,1 @@
+"""OpenAI's APIs: Chat Completions and Responses."""

@@ -1,0 +1,439 @@
+"""OpenAI Responses: input items, response objects, logs of both, and the sessions that openai-agents keeps in SQLite.
+
+Reasoning, text and calls that follow each other are one response and one event; every result is an event. Items have
+no tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose
+summary is encrypted: what stands before it is dropped, unless only user messages stand there (a compacted window as
+the API returned it); the call of `/responses/compact` that made it is its summariser. With `previous_response_id` or
+`conversation` a request holds new items only: the history is put together along these ids, and where the earlier
+response is not in the file, a note says so. Streamed responses are put together (see `streams`), failed requests are
+calls without an answer. A list of responses alone (openai-agents' `raw_responses`) holds what came back, not what was
+sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn, which a note tells.
+Source: https://platform.openai.com/docs/api-reference/responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, part_text
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.openai import items as responses_items
+from guard_core.recordings.reading import chat, fields, log_look, log_records, normalise, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.requests import Declared, Request, message_key, threads_of
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.sqlite_source import Database, tables
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted, Span, View
+
+JSON = dict[str, Any]
+NAME = "openai-responses"
+_OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
+_COUNTS = ("input_tokens", "output_tokens")
+_HEADS = 50
+_AHEAD = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
+
+
+class OpenAIResponsesFormat:
+    """Items and responses of OpenAI's Responses API."""
+
+    name = NAME
+    label = "OpenAI Responses"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.SQLITE:
+            found = tables(source)
+            return "agent_sessions" in found and "message_data" in found.get("agent_messages", ())
+        if source.shape is Shape.LINES:
+            return _is_ours([line.obj for line in source.head_lines()])
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        if isinstance(value, list):
+            return _is_ours(value[:_HEADS])
+        inner = log_records.unwrapped(value)
+        return _is_record(value) or (isinstance(inner, list) and _is_ours(inner[:_HEADS]))
+
+    def read(self, source: Source) -> Recording:
+        if source.shape is Shape.SQLITE:
+            return _from_database(source)
+        reader = _Reader(source)
+        for line, record in _records(source):
+            with source.tolerate(line):
+                reader.record(line, record)
+        return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        return log_look.look_at_responses(source) if source.shape is Shape.LINES else None
+
+
+def _is_record(value: Any) -> bool:
+    """Is it a response, a request body, or a log record of both?"""
+    return isinstance(value, dict) and (_is_response(value) or _is_body(value) or _is_logged(value))
+
+
+def _is_response(value: JSON) -> bool:
+    output = value.get("output")
+    known = value.get("object") == "response" or "response_id" in value or isinstance(value.get("usage"), dict)
+    return isinstance(output, list) and known and all(isinstance(item, dict) and "type" in item for item in output[:5])
+
+
+def _is_body(value: JSON) -> bool:
+    given = value.get("input")
+    known = any(key in value for key in ("model", "instructions", "previous_response_id"))
+    return known and "output" not in value and (isinstance(given, str) or _is_ours(given, needs_own=False))
+
+
+def _is_logged(value: JSON) -> bool:
+    """Is it a record of a request with its response, an error, or nothing in the response's place?"""
+    answered = any(key in value for key in ("response", "error", "response_body"))
+    return answered and log_records.request_within(value, "input") is not None
+
+
+def _is_ours(values: Any, *, needs_own: bool = True) -> bool:
+    """Are these items or records; and does one of them have what only this API has?"""
+    if not isinstance(values, list) or not values:
+        return False
+    known = [value for value in values if isinstance(value, dict) and (_is_item(value) or _is_record(value))]
+    own = not needs_own or any(_is_record(value) or _is_own_item(value) for value in known)
+    return own and len(known) * 2 > len(values)
+
+
+def _is_item(value: JSON) -> bool:
+    return _is_own_item(value) or (fields.text(value, "type") in {"", "message"} and "role" in value)
+
+
+def _is_own_item(value: JSON) -> bool:
+    kind = fields.text(value, "type")
+    if kind in responses_items.CALLS or responses_items.is_output(kind) or responses_items.is_compaction(kind):
+        return True
+    if kind == "reasoning":
+        return "summary" in value or "encrypted_content" in value
+    return kind == "message" and any(fields.text(block, "type") in _OWN_CONTENT for block in _blocks(value))
+
+
+def _blocks(value: JSON) -> Iterable[JSON]:
+    return fields.objects(value.get("content"))
+
+
+def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+    if source.shape is not Shape.LINES and isinstance(value := source.json(), dict) and _is_record(value):
+        yield None, value
+    else:
+        yield from log_records.entries(source)
+
+
+def _from_database(source: Source) -> Recording:
+    """Every session of openai-agents' SQLiteSession (and of AdvancedSQLiteSession, which counts tokens by turn)."""
+    facts = FactCounter(NAME)
+    logs: dict[str, _ItemLog] = {}
+    with Database(source) as database:
+        columns = ("id", "session_id", "message_data", "created_at")
+        for number, row in enumerate(database.rows("agent_messages", columns, order=("id",)), start=1):
+            with source.tolerate():
+                item = database.json(row["message_data"], f"message {number}")
+                key = str(row["session_id"] or "")
+                if key not in logs and len(logs) >= source.limits.sessions:
+                    raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
+                log = logs.setdefault(key, _ItemLog(source, facts))
+                log.item(item if isinstance(item, dict) else {}, None, normalise.timestamp(row["created_at"]))
+        turns = _turns(database)
+        missing = database.wal_sentence()
+    if not logs:
+        raise DamagedRecording(missing or "the database holds no message")
+    ahead = (_AHEAD,) if missing else ()
+    sessions = tuple(log.session(source_id=key, notes=(*turns.get(key, ()), *ahead)) for key, log in logs.items())
+    return Recording(NAME, sessions, facts.facts(), source.notes)
+
+
+def _turns(database: Database) -> dict[str, tuple[str, ...]]:
+    """What AdvancedSQLiteSession counted: sums over the calls of a turn, which no single call can be told from."""
+    sums: dict[str, list[int]] = {}
+    for row in database.rows("turn_usage", ("session_id", "requests", "input_tokens"), order=("id",)):
+        total = sums.setdefault(str(row["session_id"] or ""), [0, 0])
+        total[0] += fields.tokens(row, "requests") or 0
+        total[1] += fields.tokens(row, "input_tokens") or 0
+    return {
+        key: (f"Tokens are counted by turn only: {tokens} input tokens in {requests} calls.",)
+        for key, (requests, tokens) in sums.items()
+    }
+
+
+class _ItemLog:
+    """A conversation from items alone: consecutive items of the model are one response, and one call."""
+
+    def __init__(self, source: Source, facts: FactCounter) -> None:
+        self.source = source
+        self.facts = facts
+        self.log = SessionBuilder(NAME, source)
+        self.open = False  # may the last event go on?
+
+    def item(self, item: JSON, line: int | None, timestamp: float | None = None) -> None:
+        if responses_items.is_compaction(fields.text(item, "type")):
+            self._compaction(item, line)
+            return
+        wrong_kinds.check_words(self.source, item, "content", "a message", line)
+        event = item_event(item, line)
+        if event is None:
+            self.source.notes.skip(f"{fields.text(item, 'type') or 'unnamed'} item")
+            return
+        _count(event, self.facts, is_message=_is_message(item))
+        if event.role is not Role.MODEL:
+            self.log.event(event.role, event.parts, line=line, source_id=event.source_id, timestamp=timestamp)
+        elif self.open:
+            last = self.log.events[-1]
+            self.log.events[-1] = replace(last, parts=(*last.parts, *event.parts))
+        else:
+            call = {"line": line, "timestamp": timestamp}
+            self.log.answer(event.parts, call=call, line=line, source_id=event.source_id, timestamp=timestamp)
+        self.open = event.role is Role.MODEL
+
+    def response(self, response: JSON, line: int | None) -> None:
+        """A response alone: one event and one call with its usage."""
+        self.open = False
+        parts: list[Part] = []
+        for item in fields.objects(response.get("output")):
+            if responses_items.is_compaction(fields.text(item, "type")):
+                self._compaction(item, line)
+            elif (event := item_event(item, line)) is not None:
+                _count(event, self.facts, is_message=_is_message(item))
+                parts.extend(event.parts)
+        call = response_call(response, line)
+        if call.prompt_tokens is not None:
+            self.facts.call(call.prompt_tokens)
+        at = len(self.log.events)
+        if parts:
+            self.log.event(Role.MODEL, parts, line=line, source_id=call.source_id, timestamp=call.timestamp)
+        self.log.calls.append(replace(call, at=at, response=at if parts else None))
+
+    def _compaction(self, item: JSON, line: int | None) -> None:
+        self.facts.compaction()
+        at, self.open = len(self.log.events), False
+        window = all(event.role is not Role.MODEL for event in self.log.outlines)
+        kept: View = (Span(0, at),) if window and at else ()
+        message = Event(Role.USER, (responses_items.sealed_part(item),), fields.text(item, "id"), line, meta=True)
+        note = "The summary is encrypted."
+        compaction = RecordedCompaction(at, Evidence.DECLARED, "opaque", (*kept, Inserted(0)), (message,), note=note)
+        self.log.compactions.append(replace(compaction, line=line))
+
+    def session(self, **about: Any) -> Session:
+        system, tools = about.pop("system", None), about.pop("tools", None)
+        notes = list(about.pop("notes", ()))
+        notes += [] if system else ["The system prompt is not in the file."]
+        notes += [] if tools is not None else ["The schemas of the tools are not in the file."]
+        return self.log.session(system=system, tools=tools, notes=tuple(notes), **about)
+
+
+class _Reader:
+    """Items, responses or request logs of one file, record by record."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.facts = FactCounter(NAME)
+        self.items = _ItemLog(source, self.facts)
+        self.about: JSON = {}
+        self.requests: list[Request] = []
+        self.histories: dict[str, tuple[Event, ...]] = {}  # by response or conversation: all sent, and the answer
+        self.missing = 0  # requests whose earlier response is not in the file
+        self.answers_only = False
+        self.sealed: set[bytes] = set()  # the compactions that a request has shown
+        self.summariser: ModelCall | None = None  # the call that made the next one
+
+    def record(self, line: int | None, record: JSON) -> None:
+        if _is_logged(record):
+            self._logged(record, line)
+        elif _is_response(record):
+            self.answers_only = True
+            self._describe(record)
+            self.items.response(record, line)
+        elif _is_body(record):
+            self._describe(record)
+            for item in _input_items(record):
+                self.items.item(item, line)
+        else:
+            self.items.item(record, line)
+
+    def _describe(self, body: JSON) -> None:
+        instructions = fields.text(body, "instructions")
+        self.about.setdefault("system", (TextPart(instructions),) if instructions else None)
+        self.about.setdefault("tools", chat.tool_definitions(body.get("tools")))
+        self.about.setdefault("model", fields.text(body, "model"))
+
+    def _logged(self, record: JSON, line: int | None) -> None:
+        body = log_records.request_within(record, "input") or {}
+        response = log_records.response_of(record)
+        for item in _input_items(body):
+            wrong_kinds.check_words(self.source, item, "content", "a message", line)
+        wrong_kinds.check_counts(self.source, fields.mapping(response, "usage"), _COUNTS, "a response", line)
+        call = response_call(response, line)
+        if call.prompt_tokens is not None:
+            self.facts.call(call.prompt_tokens)
+        call = replace(call, model=call.model or fields.text(body, "model"))
+        if call.timestamp is None:
+            call = replace(call, timestamp=log_records.time_of(record, response))
+        output = list(fields.objects(response.get("output")))
+        sent, declared = self._sent(body, response, line)
+        answer = _answer(output, line)
+        if fields.text(response, "object") == "response.compaction":
+            self.summariser, answer = call, None
+        for key in (call.source_id, _conversation(body, response)):
+            if key:
+                self.histories[key] = (*sent, *grouped(output, line))
+        instructions = fields.text(body, "instructions")
+        system = (TextPart(instructions),) if instructions else None
+        head, messages = chat.split_system(sent)
+        if declared is not None and declared.length is not None:
+            declared = replace(declared, length=max(0, declared.length - (len(sent) - len(messages))))
+        tools = chat.tool_definitions(body.get("tools"))
+        self.requests.append(
+            Request(tuple(messages), call, answer, system=system or head, tools=tools, declared=declared)
+        )
+
+    def _sent(self, body: JSON, response: JSON, line: int | None) -> tuple[list[Event], Declared | None]:
+        """What the model was given: earlier responses and the new items, from the last compaction on."""
+        sent = grouped(_input_items(body), line)
+        previous = fields.text(body, "previous_response_id") or fields.text(response, "previous_response_id")
+        if previous:
+            self.missing += previous not in self.histories
+        earlier = self.histories.get(previous or _conversation(body, response), ())
+        sent = [*earlier, *sent]
+        at = next((at for at in range(len(sent) - 1, -1, -1) if _is_sealed(sent[at])), None)
+        if at is None:
+            return sent, None
+        if any(event.role is Role.MODEL for event in sent[:at]):
+            sent, at = sent[at:], 0
+        key = message_key(sent[at]) + sent[at].source_id.encode()
+        if key in self.sealed:
+            return sent, None
+        self.sealed.add(key)
+        summariser, self.summariser = self.summariser, None
+        return sent, Declared("opaque", at + 1, summariser, line=line, note="The summary is encrypted.")
+
+    def recording(self) -> Recording:
+        sessions = self._threads() if self.requests else []
+        if self.items.log.events or self.items.log.calls or self.items.log.compactions:
+            notes = (
+                ("What was sent to the model is not in the file, only what came back.",) if self.answers_only else ()
+            )
+            sessions.append(self.items.session(notes=notes, **self.about))
+        if not sessions:
+            raise DamagedRecording("no item can be read")
+        if len(sessions) > self.source.limits.sessions:
+            raise LimitExceeded(f"{len(sessions)} sessions in one file (limit {self.source.limits.sessions})")
+        return Recording(NAME, tuple(sessions), self.facts.facts(), self.source.notes)
+
+    def _threads(self) -> list[Session]:
+        gap = f"{self.missing} requests continue a response that is not in the file: their history is incomplete."
+        notes = (gap,) if self.missing else ()
+        sessions: list[Session] = []
+        for number, thread in enumerate(threads_of(self.requests)):
+            for event in thread.events:
+                _count(event, self.facts, is_message=_has_words(event))
+            for compaction in thread.compactions:
+                if compaction.evidence is Evidence.DECLARED:
+                    self.facts.compaction()
+            title = f"context {number + 1}" if number else ""
+            sessions.append(thread.session(NAME, self.source.limits, title=title, notes=notes))
+        return sessions
+
+
+def _conversation(body: JSON, response: JSON) -> str:
+    """The id of the conversation that the provider keeps: a request then holds its new items only."""
+    places = (body.get("conversation"), response.get("conversation"))
+    return next(
+        (found for place in places if (found := fields.text({"id": place}, "id") or fields.text(place, "id"))), ""
+    )
+
+
+def _input_items(body: JSON) -> list[JSON]:
+    """The items of a request; a text alone is the user's message."""
+    given = body.get("input")
+    return [{"role": "user", "content": given}] if isinstance(given, str) else list(fields.objects(given))
+
+
+def item_event(item: JSON, line: int | None = None) -> Event | None:
+    """One item as an event of its own; None for kinds that hold nothing here."""
+    kind, source_id = fields.text(item, "type"), fields.text(item, "id")
+    if _is_message(item):
+        role = chat.ROLES.get(fields.text(item, "role").lower())
+        return None if role is None else Event(role, responses_items.message_parts(item), source_id, line)
+    if kind == "reasoning":
+        return Event(Role.MODEL, (responses_items.reasoning_part(item),), source_id, line)
+    if kind in responses_items.CALLS:
+        return Event(Role.MODEL, (responses_items.call_part(item, kind),), source_id, line)
+    if responses_items.is_output(kind):
+        return Event(Role.USER, responses_items.result_parts(item), source_id, line)
+    if responses_items.is_compaction(kind):
+        return Event(Role.USER, (responses_items.sealed_part(item),), source_id, line, meta=True)
+    if kind.endswith("_call"):
+        return Event(Role.MODEL, responses_items.hosted_parts(item, kind), source_id, line)
+    return None
+
+
+def grouped(items: Iterable[JSON], line: int | None = None) -> list[Event]:
+    """Items as events, those of the model that follow each other as one."""
+    events: list[Event] = []
+    for item in items:
+        event = item_event(item, line)
+        if event is None:
+            continue
+        if events and event.role is Role.MODEL and events[-1].role is Role.MODEL:
+            events[-1] = replace(events[-1], parts=(*events[-1].parts, *event.parts))
+        else:
+            events.append(event)
+    return events
+
+
+def _answer(output: Iterable[JSON], line: int | None) -> Event | None:
+    """All that a response brought, as one event."""
+    events = grouped(output, line)
+    parts = tuple(part for event in events for part in event.parts)
+    return replace(events[0], role=Role.MODEL, parts=parts, meta=False) if events else None
+
+
+def _is_sealed(event: Event) -> bool:
+    """Is it a compaction item: the one kind of item that is no message and no result, but is not the model's?"""
+    return event.role is Role.USER and event.meta
+
+
+def response_call(response: JSON, line: int | None = None) -> ModelCall:
+    """The call that a response object tells of, in the API's or in openai-agents' spelling."""
+    usage = fields.mapping(response, "usage")
+    details = fields.mapping(usage, "input_tokens_details")
+    prompt = fields.tokens(usage, "input_tokens")
+    return ModelCall(
+        at=0,
+        prompt_tokens=prompt,
+        cached_tokens=fields.first_tokens({**usage, **details}, "cached_tokens"),
+        output_tokens=fields.tokens(usage, "output_tokens"),
+        model=fields.text(response, "model"),
+        timestamp=fields.timestamp(response, "created_at"),
+        line=line,
+        source_id=fields.text(response, "response_id") or fields.text(response, "id"),
+    )
+
+
+def _is_message(item: JSON) -> bool:
+    return fields.text(item, "type") in {"", "message"} and "role" in item
+
+
+def _has_words(event: Event) -> bool:
+    return any(isinstance(part, TextPart) for part in event.parts)
+
+
+def _count(event: Event, facts: FactCounter, *, is_message: bool) -> None:
+    if is_message:
+        facts.message()
+    for part in event.parts:
+        if isinstance(part, ToolCallPart):
+            facts.tool_call(part.id)
+        elif isinstance(part, ToolResultPart):
+            facts.tool_result(part.call_id, len(part_text(part)))
+
+
+FORMAT = OpenAIResponsesFormat()

@@ -1,0 +1,174 @@
+"""OpenCode: `opencode export`, the database `opencode.db`, and the lines of `opencode run --format json`.
+
+An export is one object `{info, messages}`, the database the same in tables (session, message, part; ids in columns, the
+rest as JSON in `data`). The lines of a run hold the parts of the assistant's messages as they were finished, without
+the user's messages. Until 1.1 OpenCode kept every session, message and part in a file of its own: one of these alone
+is no recording and is refused with what to do. Sub-agents are sessions of their own (`parentID`).
+Source: https://github.com/sst/opencode, packages/opencode/src/cli/cmd (export.ts, run.ts) and src/storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.opencode.session import JSON, NAME, read_session
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.sqlite_source import Database, Row, tables
+from guard_core.sessions import Session
+
+# Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
+RUN_KINDS = frozenset({"step_start", "step_finish", "text", "reasoning", "tool_use"})
+# How the ids of OpenCode begin (id.ts), and what a file of the folder storage with such an id is.
+LOOSE = {"ses_": "session", "msg_": "message", "prt_": "part"}
+
+
+class OpenCodeFormat:
+    """Exported sessions, the database and the run lines of OpenCode."""
+
+    name = NAME
+    label = "OpenCode"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.SQLITE:
+            found = tables(source)
+            columns = {name for table in ("message", "part") for name in found.get(table, ())}
+            return "session" in found and {"session_id", "message_id", "data"} <= columns
+        if source.shape is Shape.LINES:
+            heads = [line.obj for line in source.head_lines()]
+            return any(_is_run_line(item) or _is_export(item) for item in heads)
+        if source.shape is not Shape.JSON:
+            return False
+        value = source.json()
+        if isinstance(value, list):
+            return bool(value) and all(_is_export(item) for item in value[:5])
+        return _is_export(value) or _is_run_line(value) or bool(_loose(value))
+
+    def read(self, source: Source) -> Recording:
+        facts = FactCounter(NAME)
+        sessions = list(_sessions(source, facts))
+        return Recording(NAME, tuple(sessions), facts.facts(), source.notes)
+
+
+def _sessions(source: Source, facts: FactCounter) -> Iterator[Session]:
+    if source.shape is Shape.SQLITE:
+        yield from _from_database(source, facts)
+    elif source.shape is Shape.LINES or _is_run_line(source.json()):
+        yield from _from_lines(source, facts)
+    else:
+        value = source.json()
+        if kind := _loose(value):
+            session = fields.text(value, "sessionID") or fields.text(value, "id")
+            raise UnknownFormat(
+                f"this is one {kind} of OpenCode's storage folder, which keeps every message and part in a file of its "
+                f"own: import what `opencode export {session[:60]}` writes"
+            )
+        for item in fields.objects(value if isinstance(value, list) else [value]):
+            yield read_session(item, source, facts)
+
+
+def _is_export(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("info"), dict) and _has_parts(value.get("messages"))
+
+
+def _is_run_line(value: Any) -> bool:
+    part = fields.mapping(value, "part")
+    return fields.text(value, "type") in RUN_KINDS and "sessionID" in value and "messageID" in part
+
+
+def _loose(value: Any) -> str:
+    """What a file of the folder storage holds: a session, a message or a part; empty for any other value."""
+    kind = LOOSE.get(fields.text(value, "id")[:4], "")
+    needed = {"session": ("title", "version", "time"), "message": ("sessionID", "role"), "part": ("messageID", "type")}
+    return kind if kind and all(key in value for key in needed[kind]) else ""
+
+
+def _from_lines(source: Source, facts: FactCounter) -> Iterator[Session]:
+    """Exports, one a line; or the lines of runs: the parts of each session's messages, in their order."""
+    runs: dict[str, dict[str, list[JSON]]] = {}
+    for line in source.lines():
+        if _is_export(line.obj):
+            yield read_session(line.obj, source, facts)
+        elif _is_run_line(line.obj):
+            part = fields.mapping(line.obj, "part")
+            messages = runs.setdefault(fields.text(line.obj, "sessionID"), {})
+            messages.setdefault(fields.text(part, "messageID"), []).append(part)
+        else:
+            source.notes.skip(f"{fields.text(line.obj, 'type')[:40] or 'unnamed'} line")
+    for name, messages in runs.items():
+        yield read_session(_run(name, messages), source, facts, notes=["The user's messages are not in the file."])
+
+
+def _run(name: str, messages: dict[str, list[JSON]]) -> JSON:
+    """The parts of one run as an export has them."""
+    return {
+        "info": {"id": name},
+        "messages": [{"info": {"id": key, "role": "assistant"}, "parts": parts} for key, parts in messages.items()],
+    }
+
+
+def _from_database(source: Source, facts: FactCounter) -> list[Session]:
+    """Every session of the database that has messages, in the order in which they began."""
+    sessions: list[Session] = []
+    with Database(source) as database:
+        for row in list(database.rows("session", order=("time_created", "id"))):
+            if len(sessions) >= source.limits.sessions:
+                raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
+            export = _exported(database, row)
+            if export["messages"]:
+                sessions.append(read_session(export, source, facts))
+            else:
+                source.notes.skip("session without messages")
+        missing = database.wal_sentence()
+        if later := database.count("session_message"):
+            source.notes.problem(
+                f"{later} rows of the table session_message, which no released version reads, are left out"
+            )
+    if not sessions:
+        raise DamagedRecording(missing or "the database holds no session with messages")
+    if missing:
+        source.notes.problem(missing)
+    return sessions
+
+
+def _exported(database: Database, session: Row) -> JSON:
+    """One session as the export has it: ids stand in columns, the rest in `data`."""
+    key = {"session_id": session.get("id")}
+    parts: dict[Any, list[JSON]] = {}
+    for row in database.rows("part", ("id", "message_id", "data"), where=key, order=("id",)):
+        part = _data(database, row, "part")
+        parts.setdefault(row["message_id"], []).append({**part, "id": row["id"]})
+    columns = ("id", "time_created", "data")
+    messages: list[JSON] = [
+        {"info": {**_data(database, row, "message"), "id": row["id"]}, "parts": parts.get(row["id"], [])}
+        for row in database.rows("message", columns, where=key, order=("time_created", "id"))
+    ]
+    info: JSON = {**session, "parentID": session.get("parent_id"), "time": {"created": session.get("time_created")}}
+    info["revert"] = fields.decoded(session.get("revert"))
+    return {
+        "info": {**info, **(_data(database, session, "session") if session.get("data") else {})},
+        "messages": messages,
+    }
+
+
+def _data(database: Database, row: Row, what: str) -> JSON:
+    with database.source.tolerate():
+        name = f"{what} {str(row.get('id'))[:60]}"
+        value = database.json(row.get("data"), name)
+        if isinstance(value, dict):
+            return value
+        raise DamagedRecording(f"the data of {name} are no object")
+    return {}
+
+
+def _has_parts(messages: Any) -> bool:
+    if not isinstance(messages, list):
+        return False
+    return all(isinstance(item, dict) and "parts" in item and "info" in item for item in messages[:5])
+
+
+FORMAT = OpenCodeFormat()

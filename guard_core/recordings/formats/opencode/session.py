@@ -1,0 +1,413 @@
+"""One OpenCode session, message by message: steps, summaries, cleared results.
+
+One assistant message may hold several steps: each `step-finish` part is a call, and its prompt tokens are
+`tokens.input + cache.read + cache.write`. A step is one event with its text and calls, and one with all its results; an
+interrupted step is a call without tokens. A tool that the user ran stands in an assistant's message without any step:
+no call was made. A user message with a `compaction` part and the assistant message behind it with `summary` exactly
+true (user messages have an object there) declare a compaction: afterwards come a question, the summary, the tail from
+`tail_start_id` on and what OpenCode asks to go on, or after an overflow the user's words again. Before 1.0 there was no
+`compaction` part: the summary itself comes first. Results with `state.time.compacted` were sent as a placeholder from
+then on, though the file keeps them whole: the recorded view shows them rewritten, as an edit. Messages whose text
+OpenCode wrote (`synthetic`) begin no turn.
+Source: https://github.com/sst/opencode, packages/opencode/src/session/message-v2.ts and compaction.ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.source import Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted, Rewritten, Segment, Span, View
+
+JSON = dict[str, Any]
+NAME = "opencode"
+# How OpenCode words what it sends in place of a compacted past and of a cleared result (message-v2.ts).
+QUESTION = "What did we do so far?"
+CLEARED = "[Old tool result content cleared]"
+OVERFLOW = "overflow"  # the trigger where a request was too long for the model
+_SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
+RAN = "The following tool was executed by the user"
+ABORTED = "MessageAbortedError"
+_NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
+_READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text stands in a part of its own
+
+
+def read_session(export: JSON, source: Source, facts: FactCounter, notes: Iterable[str] = ()) -> Session:
+    """One session of an export; its facts are added to `facts`."""
+    reader = _Reader(source, facts)
+    facts.session()
+    for message in fields.items(export, "messages"):
+        if isinstance(message, dict):
+            reader.message(fields.mapping(message, "info"), list(fields.objects(message.get("parts"))))
+        else:
+            source.notes.skip("message that is no object")
+    return reader.session(fields.mapping(export, "info"), notes)
+
+
+class _Marker(NamedTuple):
+    """A compaction that was asked for."""
+
+    auto: bool
+    overflow: bool
+    tail: str
+
+
+class _Pruned(NamedTuple):
+    """A result that was cleared at a time (seconds)."""
+
+    event: int
+    call_id: str
+    time: float
+
+
+class _Reader:
+    """One session, message by message."""
+
+    def __init__(self, source: Source, facts: FactCounter) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.facts = facts
+        self.log = SessionBuilder(NAME, source)
+        self.seen = Identities(source, "message")
+        self.starts: dict[str, int] = {}  # message id: events before it
+        self.pruned: list[_Pruned] = []
+        self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
+        self.marker: _Marker | None = None
+        self.compacted = False  # did the message before hold a summary?
+        self.asked: tuple[Part, ...] = ()  # what the user said last
+        self.system: tuple[Part, ...] | None = None
+
+    def message(self, info: JSON, parts: list[JSON]) -> None:
+        message_id, role = fields.text(info, "id"), fields.text(info, "role")
+        if self.seen.is_repeat(message_id, parts):
+            self.notes.folded += 1
+            return
+        self.starts[message_id] = len(self.log.events)
+        self.facts.message()
+        compacted, self.compacted = self.compacted, False
+        if role == "user":
+            self._user(info, parts, after_summary=compacted)
+        elif role == "assistant" and info.get("summary") is True:
+            self._summary(info, parts)
+        elif role == "assistant":
+            self._assistant(info, parts)
+        else:
+            self.notes.skip(f"message of role {role or '(none)'}")
+
+    # -- messages
+
+    def _user(self, info: JSON, parts: list[JSON], *, after_summary: bool) -> None:
+        asked = next((part for part in parts if part.get("type") == "compaction"), None)
+        if asked is not None:
+            self.facts.compaction()
+            tail = fields.text(asked, "tail_start_id")
+            self.marker = _Marker(asked.get("auto") is True, asked.get("overflow") is True, tail)
+        said = [part for part in parts if part.get("ignored") is not True]
+        content = tuple(self._content(said))
+        spoken = [part for part in said if fields.text(part, "type") in {"text", "file", "subtask"}]
+        meta = all(part.get("synthetic") is True for part in spoken)
+        if not content:
+            return
+        event = Event(Role.USER, content, fields.text(info, "id"), timestamp=_created(info), meta=meta)
+        is_said_again = (
+            self.log.compactions[-1].trigger == OVERFLOW and content == self.asked if after_summary else False
+        )
+        if after_summary and (meta or is_said_again):
+            self._insert(event)
+        else:
+            self.log.event(event.role, content, source_id=event.source_id, timestamp=event.timestamp, meta=meta)
+            self.asked = self.asked if meta else content
+
+    def _insert(self, event: Event) -> None:
+        """What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log."""
+        last = self.log.compactions[-1]
+        base = (*last.base, Inserted(len(last.messages)))
+        self.log.compactions[-1] = replace(last, base=base, messages=(*last.messages, event))
+
+    def _assistant(self, info: JSON, parts: list[JSON]) -> None:
+        if self.system is None and (texts := [text for text in fields.items(info, "system") if isinstance(text, str)]):
+            self.system = tuple(TextPart(text) for text in texts)
+        steps = list(_steps(parts))
+        began = any(part.get("type") == "step-start" for part in parts)
+        if _has_failed(info, steps):
+            self._failed(info, parts)
+            return
+        for number, (step, finish) in enumerate(steps):
+            usage = fields.mapping(finish, "tokens")
+            if not any(finished for _, finished in steps) and number == len(steps) - 1:
+                usage = fields.mapping(info, "tokens")  # versions before steps had parts
+            self._step(info, step, finish, usage, began=began or bool(finish))
+
+    def _failed(self, info: JSON, parts: list[JSON]) -> None:
+        """An answer that ended in an error: OpenCode does not send it again, so that it stays out of the log."""
+        content = tuple(self._content(parts))
+        for tool in parts:
+            if tool.get("type") == "tool" and (text := _result_text(tool)) is not None:
+                self.facts.tool_result(fields.text(tool, "callID"), len(value_text(text)))
+        if content:
+            self.notes.skip("answer that failed")
+            self.log.calls.append(replace(self._call(info, {}, {}), at=len(self.log.events)))
+
+    def _step(self, info: JSON, parts: list[JSON], finish: JSON, usage: JSON, *, began: bool) -> None:
+        call, at = self._call(info, finish, usage), len(self.log.events)
+        source_id, created = fields.text(info, "id"), _created(info)
+        tools = [part for part in parts if part.get("type") == "tool"]
+        content = tuple(self._content(parts))
+        if content:
+            self.log.event(
+                Role.MODEL, content, source_id=source_id, timestamp=created, author=fields.text(info, "agent")
+            )
+        if (content and began) or call.prompt_tokens:
+            self.log.calls.append(replace(call, at=at, response=at if content else None))
+        results = tuple(part for tool in tools for part in self._result(tool))
+        if results:
+            self.log.event(Role.USER, results, source_id=source_id, timestamp=_ended(tools) or created)
+
+    def _summary(self, info: JSON, parts: list[JSON]) -> None:
+        """The summariser's answer: it stays out of the log. Without any text the compaction failed."""
+        marker, self.marker = self.marker, None
+        if marker is None:
+            self.facts.compaction()
+        steps = list(_steps(parts))
+        usages = [(finish, fields.mapping(finish, "tokens")) for _, finish in steps if finish]
+        calls = [self._call(info, finish, usage) for finish, usage in usages or [({}, fields.mapping(info, "tokens"))]]
+        texts = [fields.text(part, "text") for part in parts if part.get("type") == "text"]
+        summary, at = "\n".join(filter(None, texts)), len(self.log.events)
+        if not summary:
+            self.notes.skip("compaction without a summary")
+            self.log.side_calls += [replace(call, at=at) for call in calls if call.prompt_tokens]
+            return
+        start = self.starts.get(marker.tail, at) if marker is not None and marker.tail else at
+        tail: View = (Span(start, at),) if start < at else ()
+        question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
+        messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
+        self.log.compaction(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED,
+                kind="summary+tail" if tail else "summary",
+                base=(*(Inserted(index) for index in range(len(messages))), *tail),
+                messages=messages,
+                trigger=_trigger(marker),
+                summariser=replace(calls[-1], at=at) if calls[-1].prompt_tokens else None,
+                timestamp=_created(info),
+            )
+        )
+        self.compacted = True
+
+    # -- parts
+
+    def _content(self, parts: Iterable[JSON]) -> Iterator[Part]:
+        """What the model reads or wrote in these parts; results come apart."""
+        for part in parts:
+            kind, text = fields.text(part, "type"), fields.text(part, "text")
+            if kind == "text":
+                yield from (TextPart(text),) if text else ()
+            elif kind == "reasoning":
+                yield ReasoningPart(text, opaque_bytes=_sealed(part.get("metadata")))
+            elif kind == "subtask":
+                yield TextPart(RAN)
+            elif kind == "file" and fields.text(part, "mime") not in _READ_BEFORE:
+                yield fields.media(fields.text(part, "mime"), fields.text(part, "url"))
+            elif kind == "tool":
+                call_id, name = fields.text(part, "callID"), fields.text(part, "tool")
+                self.facts.tool_call(call_id)
+                if started := fields.text(fields.mapping(fields.mapping(part, "state"), "metadata"), "sessionId"):
+                    self.sub_agents[started] = call_id
+                yield ToolCallPart(name, fields.mapping(part, "state").get("input"), call_id)
+            elif kind not in _NOT_SENT and kind != "file":
+                self.notes.skip(f"{kind or 'unnamed'} part")
+
+    def _result(self, tool: JSON) -> Iterator[Part]:
+        state, call_id = fields.mapping(tool, "state"), fields.text(tool, "callID")
+        failed = fields.text(state, "status") == "error"
+        content = _result_text(tool)
+        if content is None:
+            return  # pending or running when the file was written
+        self.facts.tool_result(call_id, len(value_text(content)))
+        yield ToolResultPart(fields.text(tool, "tool"), content, call_id, failed)
+        for file in fields.objects(state.get("attachments")):
+            yield fields.media(fields.text(file, "mime"), fields.text(file, "url"))
+        cleared = fields.timestamp(fields.mapping(state, "time"), "compacted")
+        if cleared is not None:
+            self.pruned.append(_Pruned(len(self.log.events), call_id, cleared))
+
+    def _call(self, info: JSON, finish: JSON, usage: JSON) -> ModelCall:
+        cache = fields.mapping(usage, "cache")
+        cached, written = fields.tokens(cache, "read"), fields.tokens(cache, "write")
+        fresh = _fresh(usage)
+        prompt = max(0, (fresh or 0) + (cached or 0) + (written or 0))
+        model = fields.text(info, "modelID")
+        created, source_id = _created(info), fields.text(finish, "id") or fields.text(info, "id")
+        if not prompt:
+            return ModelCall(at=0, model=model, timestamp=created, source_id=source_id)
+        self.facts.call(prompt)
+        output = fields.tokens(usage, "output")
+        return ModelCall(0, None, prompt, cached, written, output, model, created, None, source_id)
+
+    # -- the end
+
+    def session(self, info: JSON, more: Iterable[str]) -> Session:
+        if not self.starts and not info:
+            raise DamagedRecording("the export holds no message that can be read")
+        self.log.compactions = self._with_pruning()
+        notes = [] if self.system else ["The system prompt is not in the file."]
+        notes.append("The schemas of the tools are not in the file.")
+        parent = fields.text(info, "parentID") or fields.text(info, "parent_id")
+        notes += [f"This is a sub-agent's session of {parent}."] if parent else []
+        taken_back = fields.text(fields.mapping(info, "revert"), "messageID")
+        notes += [f"The user took back the messages from {taken_back} on."] if taken_back else []
+        return self.log.session(
+            system=self.system,
+            source_id=fields.text(info, "id"),
+            parent=parent,
+            sub_agents=self.sub_agents,
+            title=fields.text(info, "title"),
+            agent=fields.text(info, "agent") or "OpenCode",
+            started_at=fields.timestamp(fields.mapping(info, "time"), "created"),
+            notes=(*notes, *more),
+        )
+
+    def _with_pruning(self) -> list[RecordedCompaction]:
+        """The compactions with one edit more for each time when results were cleared."""
+        cleared: dict[int, list[_Pruned]] = {}
+        for item in self.pruned:
+            cleared.setdefault(self._when(item), []).append(item)
+        found: list[RecordedCompaction] = []
+        rewritten: dict[int, Event] = {}
+        summaries = iter(self.log.compactions)
+        upcoming = next(summaries, None)
+        for at in sorted({*cleared, *(item.at for item in self.log.compactions)}):
+            for item in cleared.get(at, ()):
+                event = rewritten.get(item.event, self.log.events[item.event])
+                rewritten[item.event] = _without_content(event, item.call_id)
+            while upcoming is not None and upcoming.at == at:
+                found.append(replace(upcoming, base=_rewrite(upcoming.base, rewritten)))
+                upcoming = next(summaries, None)
+            if at in cleared and not (found and found[-1].at == at):
+                found.append(_edit(at, found, rewritten, min(item.time for item in cleared[at])))
+        return found
+
+    def _when(self, item: _Pruned) -> int:
+        """How many events the log had when a result was cleared."""
+        events = self.log.outlines
+        later = range(item.event + 1, len(events))
+        return next((index for index in later if (events[index].timestamp or 0) >= item.time), len(events))
+
+
+def _steps(parts: list[JSON]) -> Iterator[tuple[list[JSON], JSON]]:
+    """Parts of each step with the part that finished it (empty: it was interrupted, or the version had no steps)."""
+    step: list[JSON] = []
+    for part in parts:
+        if part.get("type") == "step-finish":
+            yield step, part
+            step = []
+        elif part.get("type") == "step-start":
+            if step:
+                yield step, {}
+            step = []
+        elif fields.text(part, "type") not in {"patch", "snapshot"}:
+            step.append(part)
+    if step:
+        yield step, {}
+
+
+def _has_failed(info: JSON, steps: list[tuple[list[JSON], JSON]]) -> bool:
+    """Did an answer end in an error that is not the user's own stop, before its step was finished?"""
+    error = fields.mapping(info, "error")
+    return bool(error) and fields.text(error, "name") != ABORTED and not any(finish for _, finish in steps)
+
+
+def _result_text(tool: JSON) -> Any:
+    """What the model is told of a tool: its output, its error, or what it had written when it was stopped."""
+    state = fields.mapping(tool, "state")
+    if fields.text(state, "status") != "error":
+        return state.get("output")
+    metadata = fields.mapping(state, "metadata")
+    is_output = metadata.get("interrupted") is True and isinstance(metadata.get("output"), str)
+    return metadata["output"] if is_output else state.get("error")
+
+
+def _edit(at: int, before: list[RecordedCompaction], rewritten: dict[int, Event], time: float) -> RecordedCompaction:
+    last = before[-1] if before else None
+    view: View = (Span(0, at),) if last is None else (*last.base, Span(last.at, at))
+    return RecordedCompaction(
+        at=at,
+        evidence=Evidence.DECLARED,
+        kind="edit",
+        base=_rewrite(view, rewritten),
+        messages=() if last is None else last.messages,
+        trigger="prune",
+        timestamp=time,
+        note="Old tool results were replaced by a placeholder.",
+    )
+
+
+def _rewrite(view: View, rewritten: dict[int, Event]) -> View:
+    """The view with the rewritten events in place of what they were."""
+    segments: list[Segment] = []
+    for segment in view:
+        if isinstance(segment, Rewritten) and segment.event in rewritten:
+            segment = replace(segment, message=rewritten[segment.event])
+        if not isinstance(segment, Span):
+            segments.append(segment)
+            continue
+        start = segment.start
+        for index in sorted(index for index in rewritten if segment.start <= index < segment.stop):
+            segments += [Span(start, index)] if start < index else []
+            segments.append(Rewritten(index, rewritten[index], "pruned"))
+            start = index + 1
+        segments += [Span(start, segment.stop)] if start < segment.stop else []
+    return tuple(segments)
+
+
+def _without_content(event: Event, call_id: str) -> Event:
+    """The event with the placeholder for one result; the files of that result are not sent either."""
+    parts: list[Part] = []
+    is_cleared = False
+    for part in event.parts:
+        if isinstance(part, ToolResultPart):
+            is_cleared = part.call_id == call_id
+            parts.append(replace(part, content=CLEARED) if is_cleared else part)
+        elif not is_cleared:
+            parts.append(part)
+    return replace(event, parts=tuple(parts))
+
+
+def _trigger(marker: _Marker | None) -> str:
+    if marker is None:
+        return ""
+    return OVERFLOW if marker.overflow else "auto" if marker.auto else "manual"
+
+
+def _fresh(usage: JSON) -> int | None:
+    """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
+    found = usage.get("input")
+    below = fields.tokens({"input": -found}, "input") if isinstance(found, int) else None
+    return -below if below else fields.tokens(usage, "input")
+
+
+def _created(info: JSON) -> float | None:
+    return fields.timestamp(fields.mapping(info, "time"), "created")
+
+
+def _ended(tools: list[JSON]) -> float | None:
+    times = [fields.timestamp(fields.mapping(fields.mapping(tool, "state"), "time"), "end") for tool in tools]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _sealed(metadata: Any) -> int:
+    """Bytes of signed or encrypted reasoning that a provider's metadata carry."""
+    found = 0
+    for provider in fields.objects(list(metadata.values()) if isinstance(metadata, dict) else None):
+        found += sum(fields.opaque_size(text) for key in _SEALS if (text := fields.text(provider, key)))
+    return found

@@ -1,0 +1,419 @@
+"""OpenHands recordings: SDK event logs, evaluation output (one session per row) and downloaded trajectories.
+
+Definition: https://github.com/OpenHands/software-agent-sdk (`openhands/sdk/event`), and `openhands/events` of OpenHands
+for the older events.
+SDK events are told apart by `kind`. ActionEvents with one `llm_response_id` are one answer with several calls, its
+thought in the first. `SystemPromptEvent` holds the system prompt and the tools. `Condensation` declares a compaction:
+`forgotten_event_ids` leave the request, `summary` stands at `summary_offset` (see `view`).
+Older events have `action` or `observation` at the top and appear flat or as pairs `[action, observation]`; their
+condensation is an action of that name, with ids or a range of ids. What a user ran is a user's message, and so is what
+came of it.
+Usage is cumulative (see `openhands_usage`). In SDK logs the metrics of usage id `default` (or `agent`) grow with every
+call, those of `condenser` with every summary; older events carry the response itself in
+`tool_call_metadata.model_response`, else `llm_metrics`; evaluation rows list `token_usages` by response. Facts count
+rows or history entries as messages, tool calls and results by id, result text at the top level of an observation, and
+calls of older events and rows only (in SDK logs usage is a state of the conversation, not of a call).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.base import Facts, Recording
+from guard_core.recordings.formats.openhands import look as openhands_look
+from guard_core.recordings.formats.openhands.rows import SDK_KINDS, Row, array_of, conversations, is_event, is_row
+from guard_core.recordings.formats.openhands.usage import Usage
+from guard_core.recordings.formats.openhands.view import Sent
+from guard_core.recordings.reading import chat, fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Span, View
+
+CONDENSATIONS = frozenset({"condensation", "condense"})
+# `filter_out` of the agent's controller: not in the request, nor counted in it by a summary's offset.
+NOT_IN_VIEW = frozenset({"change_agent_state", "null", "agent_state_changed"})
+# What the older software says to itself; what it recalls is sent in words that are not in the file.
+OWN = frozenset({"recall", "condensation_request", "loop_recovery", "loop_detection", "pause", "resume", "stop"})
+AGENT_USAGE = frozenset({"default", "agent"})  # usage ids of the agent's own model; others write titles and the like
+CONDENSER_USAGE = "condenser"
+
+
+class OpenHandsFormat:
+    name = "openhands"
+    label = "OpenHands"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape is Shape.JSON:
+            value = source.json()
+            whole = is_event(value) or (isinstance(value, dict) and is_row(value))
+            return whole or any(is_event(item) or is_row(item) for item in fields.objects(array_of(value)[:50]))
+        return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())
+
+    def read(self, source: Source) -> Recording:
+        facts = _Facts(self.name)
+        sessions = [session for row in conversations(source) for session in _read(source, row, facts)]
+        if not sessions:
+            raise DamagedRecording("this OpenHands file has no events that can be read")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+    def first_look(self, source: Source) -> FirstLook | None:
+        """Rows of an evaluation are conversations of their own: no chart shows them together."""
+        rows = any(is_row(line.obj) for line in source.head_lines())
+        return openhands_look.look(source) if source.shape is Shape.LINES and not rows else None
+
+
+FORMAT = OpenHandsFormat()
+
+
+class _Facts(FactCounter):
+    """Facts that also know the text of results without an id, which count by their length alone."""
+
+    def __init__(self, format_name: str) -> None:
+        super().__init__(format_name)
+        self._longest = 0
+
+    def text_result(self, chars: int) -> None:
+        self._longest = max(self._longest, chars)
+
+    def facts(self) -> Facts:
+        found = super().facts()
+        longest = max(self._longest, found.largest_tool_result_chars)
+        return msgspec.structs.replace(found, largest_tool_result_chars=longest)
+
+
+def _read(source: Source, row: Row, facts: _Facts) -> Iterator[Session]:
+    reader = _Reader(source, facts)
+    facts.session()
+    for item, line in row.events:
+        facts.message()
+        reader.take(item, line)
+    session = reader.session(row.about)
+    if session.events:
+        yield session
+
+
+class _Reader:
+    """One conversation's events, taken in order."""
+
+    def __init__(self, source: Source, facts: _Facts) -> None:
+        self._source = source
+        self._facts = facts
+        self._builder = SessionBuilder("openhands", source)
+        self._system: tuple[Part, ...] | None = None
+        self._tools: Any = None
+        self._model = ""
+        self._places: dict[str, int] = {}  # event id -> index in the log
+        self._responses: dict[str, int] = {}  # response id -> index in the log
+        self._by_user: set[str] = set()  # ids of what the user ran
+        self._sent = Sent()
+        self._usage = Usage()
+
+    def take(self, item: JSON, line: int | None) -> None:
+        kind = fields.text(item, "kind")
+        if kind in SDK_KINDS or (kind and "action" not in item and "observation" not in item):
+            self._take_sdk(kind, item, line)
+        else:
+            self._take_older(item, line)
+
+    def session(self, about: JSON) -> Session:
+        instance = fields.text(about, "instance_id") or fields.text(fields.mapping(about, "issue"), "title")
+        metadata = fields.mapping(fields.mapping(about, "metadata"), "llm_config")
+        self._usage.note(fields.mapping(about, "metrics"))
+        self._complete(counted=bool(about))
+        if self._builder.calls and not any(call.prompt_tokens is not None for call in self._builder.calls):
+            self._builder.notes.append("OpenHands recorded no usage per call in this file.")
+        return self._builder.session(
+            system=self._system,
+            tools=chat.tool_definitions(self._tools),
+            agent="OpenHands",
+            model=self._model or fields.text(metadata, "model"),
+            title=instance,
+            source_id=fields.text(about, "instance_id"),
+            window=self._usage.window,
+        )
+
+    def _complete(self, *, counted: bool) -> None:
+        for index, call in enumerate(self._builder.calls):
+            self._builder.calls[index] = found = self._usage.completed(call)
+            if counted and found is not call and found.prompt_tokens is not None:
+                self._facts.call(found.prompt_tokens)
+
+    # -- SDK events
+
+    def _take_sdk(self, kind: str, item: JSON, line: int | None) -> None:
+        match kind:
+            case "SystemPromptEvent":
+                self._sent.add(_id(item))
+                self._system = fields.content_parts(item.get("system_prompt"))
+                self._tools = item.get("tools")
+                dynamic = fields.content_parts(item.get("dynamic_context"))
+                self._system = (*self._system, *dynamic)
+            case "MessageEvent":
+                self._sdk_message(item, line)
+            case "ActionEvent":
+                self._sdk_action(item, line)
+            case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
+                self._sdk_result(kind, item, line)
+            case "Condensation":
+                self._condense(item, _ids(item.get("forgotten_event_ids")), line)
+            case "ConversationStateUpdateEvent":
+                self._state(item)
+            case _:
+                self._source.notes.skip(kind[:80])
+
+    def _sdk_message(self, item: JSON, line: int | None) -> None:
+        wrong_kinds.check_words(self._source, item, "llm_message", "a MessageEvent", line)
+        message = fields.mapping(item, "llm_message")
+        wrong_kinds.check_words(self._source, message, "content", "a MessageEvent", line)
+        parts = (*chat.message_parts(message), *fields.content_parts(item.get("extended_content")))
+        if fields.text(message, "role") == "assistant" or fields.text(item, "source") == "agent":
+            self._answer(item, parts, line, fields.text(item, "llm_response_id"))
+        else:
+            automatic = fields.text(item, "source") == "environment"
+            self._append(item, Role.USER, parts, line, meta=automatic)
+
+    def _sdk_action(self, item: JSON, line: int | None) -> None:
+        call = fields.mapping(item, "tool_call")
+        call_id = _call_id(item)
+        self._facts.tool_call(call_id)
+        name = fields.text(item, "tool_name") or fields.text(call, "name")
+        arguments = call.get("arguments", fields.mapping(call, "function").get("arguments", item.get("action")))
+        part = ToolCallPart(name, fields.arguments(arguments), call_id)
+        response = fields.text(item, "llm_response_id")
+        if response and response in self._responses:
+            self._add_call(item, self._responses[response], part)
+            return
+        self._answer(item, (*_thinking(item), *fields.content_parts(item.get("thought")), part), line, response)
+
+    def _add_call(self, item: JSON, index: int, part: ToolCallPart) -> None:
+        event = self._builder.events[index]
+        self._builder.events[index] = msgspec.structs.replace(event, parts=(*event.parts, part))
+        self._place(item, index)
+
+    def _sdk_result(self, kind: str, item: JSON, line: int | None) -> None:
+        observation = fields.mapping(item, "observation")
+        found = (
+            fields.plain_text(observation.get("content"))
+            or fields.plain_text(observation.get("output"))
+            or fields.text(observation, "error")
+            or fields.text(observation, "message")
+            or fields.text(item, "error")
+            or fields.text(item, "rejection_reason")
+        )
+        call_id = fields.text(item, "tool_call_id")
+        self._facts.tool_result(call_id, len(fields.text(item, "content")))
+        failed = observation.get("is_error") is True or kind != "ObservationEvent"
+        media = tuple(
+            part for part in fields.content_parts(observation.get("content")) if not isinstance(part, TextPart)
+        )
+        if screen := fields.text(observation, "screenshot_data"):
+            media = (*media, fields.media("image/png", screen))
+        result = ToolResultPart(fields.text(item, "tool_name"), found, call_id, failed)
+        self._append(item, Role.USER, (result, *media), line)
+
+    def _state(self, item: JSON) -> None:
+        self._source.notes.skip("ConversationStateUpdateEvent")
+        value = fields.mapping(item, "value")
+        by_usage = fields.mapping(value, "usage_to_metrics") or fields.mapping(
+            fields.mapping(value, "stats"), "usage_to_metrics"
+        )
+        for usage_id, metrics in by_usage.items():
+            if isinstance(metrics, dict):
+                self._metrics(usage_id, metrics)
+
+    def _metrics(self, usage_id: str, metrics: JSON) -> None:
+        totals = fields.mapping(metrics, "accumulated_token_usage")
+        if usage_id in AGENT_USAGE:
+            self._usage.note(metrics)
+            self._model = fields.text(metrics, "model_name") or self._model
+            if unanswered := self._usage.agent.update(totals):
+                self._builder.side_calls.append(ModelCall(at=len(self._builder.events), **unanswered))
+        elif usage_id == CONDENSER_USAGE:
+            self._usage.condenser.update(totals)
+
+    # -- older events
+
+    def _take_older(self, item: JSON, line: int | None) -> None:
+        action, observation = fields.text(item, "action"), fields.text(item, "observation")
+        if action in CONDENSATIONS:
+            self._condense_older(item, line)
+        elif action in NOT_IN_VIEW or observation in NOT_IN_VIEW | CONDENSATIONS:
+            self._source.notes.skip(f"{action or observation} event")
+        elif action in OWN or observation in OWN:
+            self._source.notes.skip(f"{action or observation} event")
+            self._sent.add(_id(item))
+        elif observation:
+            self._older_result(item, line)
+        elif action == "system":
+            self._older_system(item)
+        elif action:
+            self._older_action(item, action, line)
+        else:
+            self._source.notes.skip("entry without action or observation")
+
+    def _older_system(self, item: JSON) -> None:
+        self._sent.add(_id(item))
+        arguments = fields.mapping(item, "args") or item
+        self._system = fields.content_parts(arguments.get("content"))
+        self._tools = arguments.get("tools")
+
+    def _older_action(self, item: JSON, action: str, line: int | None) -> None:
+        arguments = fields.mapping(item, "args") or item
+        wrong_kinds.check_words(self._source, arguments, "content", f"a {action[:40]} action", line)
+        opens = action == "message" and not self._builder.events
+        speaker = fields.text(item, "source") or ("user" if opens else "agent")
+        if speaker != "agent":
+            self._older_user(item, action, arguments, line, automatic=speaker != "user")
+            return
+        metadata = fields.mapping(item, "tool_call_metadata")
+        response = fields.mapping(metadata, "model_response")
+        call_id = fields.text(metadata, "tool_call_id")
+        if call_id:
+            self._facts.tool_call(call_id)
+        thought = fields.text(arguments, "thought") or (
+            fields.text(arguments, "content") if action == "message" else ""
+        )
+        parts: tuple[Part, ...] = (TextPart(thought),) if thought else ()
+        if action != "message":
+            name = fields.text(metadata, "function_name") or action
+            parts = (*parts, ToolCallPart(name, _older_arguments(arguments, metadata, response), call_id))
+        response_id = fields.text(response, "id")
+        if response_id and response_id in self._responses and isinstance(parts[-1], ToolCallPart):
+            self._add_call(item, self._responses[response_id], parts[-1])
+            return
+        self._usage.note(fields.mapping(item, "llm_metrics"))
+        self._usage.agent.update(fields.mapping(fields.mapping(item, "llm_metrics"), "accumulated_token_usage"))
+        self._model = fields.text(response, "model") or self._model
+        self._answer(item, parts, line, response_id, fields.mapping(response, "usage"))
+
+    def _older_user(self, item: JSON, action: str, arguments: JSON, line: int | None, *, automatic: bool) -> None:
+        """What a user said, or ran; the environment speaks in the user's name, too."""
+        parts = [*fields.content_parts(arguments.get("content")), *_images(arguments)]
+        if action != "message":
+            self._by_user.add(_id(item))
+            parts = [TextPart(fields.text(arguments, "command") or fields.text(arguments, "code") or action)]
+        self._append(item, Role.USER, parts, line, meta=automatic or action != "message")
+
+    def _older_result(self, item: JSON, line: int | None) -> None:
+        metadata = fields.mapping(item, "tool_call_metadata")
+        call_id = fields.text(metadata, "tool_call_id")
+        found = fields.text(item, "content") or fields.text(item, "message")
+        wrong_kinds.check_words(self._source, item, "content", "an observation", line)
+        if call_id:
+            self._facts.tool_result(call_id, len(found))
+        else:
+            self._facts.text_result(len(found))
+        if str(item.get("cause")) in self._by_user:
+            self._append(item, Role.USER, (TextPart(found),), line, meta=True)
+            return
+        failed = fields.text(item, "observation") == "error" or bool(item.get("error"))
+        result = ToolResultPart(fields.text(metadata, "function_name"), found, call_id, failed)
+        self._append(item, Role.USER, (result, *_images(fields.mapping(item, "extras"))), line)
+
+    def _condense_older(self, item: JSON, line: int | None) -> None:
+        arguments = fields.mapping(item, "args") or item
+        forgotten = _ids(arguments.get("forgotten_event_ids"))
+        start, stop = arguments.get("forgotten_events_start_id"), arguments.get("forgotten_events_end_id")
+        if not forgotten and isinstance(start, int) and isinstance(stop, int):
+            forgotten = {key for key in self._sent if key.isdigit() and start <= int(key) <= stop}
+        self._condense(arguments | {"id": item.get("id"), "timestamp": item.get("timestamp")}, forgotten, line)
+
+    # -- both
+
+    def _append(self, item: JSON, role: Role, parts: Sequence[Part], line: int | None, meta: bool = False) -> None:
+        time = fields.timestamp(item, "timestamp")
+        index = self._builder.event(role, parts, line=line, source_id=_id(item), timestamp=time, meta=meta)
+        self._place(item, index)
+
+    def _place(self, item: JSON, index: int) -> None:
+        self._places[_id(item)] = index
+        metadata = fields.mapping(item, "tool_call_metadata")
+        response = fields.text(item, "llm_response_id")
+        if not fields.text(item, "observation"):
+            response = response or fields.text(fields.mapping(metadata, "model_response"), "id")
+        self._sent.add(_id(item), _call_id(item) or fields.text(metadata, "tool_call_id"), response)
+
+    def _answer(
+        self, item: JSON, parts: tuple[Part, ...], line: int | None, response_id: str, usage: JSON | None = None
+    ) -> None:
+        time = fields.timestamp(item, "timestamp")
+        call = self._usage.agent.call(usage)
+        if usage is not None and (prompt := call.get("prompt_tokens")) is not None:
+            self._facts.call(prompt)
+        call |= {"timestamp": time, "line": line, "source_id": response_id}
+        index = self._builder.answer(parts, call=call, line=line, source_id=_id(item), timestamp=time)
+        self._place(item, index)
+        if response_id:
+            self._responses[response_id] = index
+
+    def _condense(self, item: JSON, forgotten: set[str], line: int | None) -> None:
+        self._facts.compaction()
+        at, time = len(self._builder.events), fields.timestamp(item, "timestamp")
+        summary = fields.text(item, "summary")
+        message = Event(Role.USER, (TextPart(summary),), meta=True, line=line) if summary else None
+        self._sent.condense(_id(item), forgotten, message, fields.tokens(item, "summary_offset"))
+        base, messages = self._sent.view(self._places)
+        made = self._usage.condenser.call()
+        self._builder.compaction(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED,
+                kind=_kind(base, message is not None),
+                base=base,
+                messages=messages,
+                summariser=ModelCall(at=at, source_id=fields.text(item, "llm_response_id"), **made) if made else None,
+                line=line,
+                timestamp=time,
+            )
+        )
+
+
+def _kind(base: View, summarised: bool) -> str:
+    if not summarised:
+        return "trim"
+    return "summary+tail" if base and isinstance(base[-1], Span) else "summary"
+
+
+def _id(item: JSON) -> str:
+    found = item.get("id")
+    return str(found) if isinstance(found, int | str) and not isinstance(found, bool) else ""
+
+
+def _images(about: JSON) -> list[Part]:
+    """Pictures of a message, or the screen of a browser: with marks on it, that is what was sent."""
+    screen = fields.text(about, "set_of_marks") or fields.text(about, "screenshot")
+    urls = [*fields.items(about, "image_urls"), *([screen] if screen else [])]
+    return [fields.media("", url) for url in urls if isinstance(url, str)]
+
+
+def _call_id(item: JSON) -> str:
+    return fields.text(item, "tool_call_id") or fields.text(fields.mapping(item, "tool_call"), "id")
+
+
+def _ids(value: Any) -> set[str]:
+    return {str(item) for item in value if isinstance(item, int | str)} if isinstance(value, list) else set()
+
+
+def _thinking(item: JSON) -> tuple[Part, ...]:
+    blocks = fields.content_parts(item.get("thinking_blocks"))
+    readable = fields.text(item, "reasoning_content")
+    return blocks or ((ReasoningPart(readable),) if readable else ())
+
+
+def _older_arguments(arguments: JSON, metadata: JSON, response: JSON) -> Any:
+    """The arguments as the model wrote them where the response is kept, else the action's own fields."""
+    call_id = fields.text(metadata, "tool_call_id")
+    for choice in fields.objects(response.get("choices")):
+        for call in fields.objects(fields.mapping(choice, "message").get("tool_calls")):
+            if fields.text(call, "id") == call_id:
+                return chat.tool_call(call).arguments
+    shown = {"command", "code", "path", "content", "url", "browser_actions", "outputs", "task", "name", "arguments"}
+    return {key: value for key, value in arguments.items() if key in shown and value not in (None, "")}

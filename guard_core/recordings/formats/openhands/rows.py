@@ -1,0 +1,96 @@
+"""Where the conversations of an OpenHands file are: a log of events, an array of them, or rows of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Shape, Source
+
+SDK_KINDS = frozenset(
+    {
+        "ActionEvent",
+        "ObservationEvent",
+        "MessageEvent",
+        "SystemPromptEvent",
+        "AgentErrorEvent",
+        "ConversationStateUpdateEvent",
+        "Condensation",
+        "CondensationRequest",
+        "UserRejectObservation",
+        "PauseEvent",
+        "InterruptEvent",
+        "ConversationErrorEvent",
+        "TokenEvent",
+        "LLMCompletionLogEvent",
+        "HookExecutionEvent",
+        "ACPToolCallEvent",
+    }
+)
+SOURCES = frozenset({"user", "agent", "environment"})
+_BODIES = frozenset({"args", "extras", "content", "message"})  # of the older events: what they say
+
+
+class Row:
+    """One conversation: its events with the lines they stand on, and what the evaluation tells about it."""
+
+    def __init__(self, events: Iterable[tuple[JSON, int | None]], about: JSON) -> None:
+        self.events = events
+        self.about = about
+
+
+def array_of(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = value.get("trajectory", value.get("events", value.get("items")))
+    return value if isinstance(value, list) else []
+
+
+def is_event(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if fields.text(value, "kind") in SDK_KINDS:
+        return True
+    told = "action" in value or "observation" in value
+    return told and fields.text(value, "source") in SOURCES and "id" in value and bool(_BODIES & value.keys())
+
+
+def is_row(value: JSON) -> bool:
+    history = value.get("history")
+    if not isinstance(history, list):
+        return False
+    entries = list(_flat(history[:4]))
+    return bool(entries) and all("action" in item or "observation" in item or is_event(item) for item in entries)
+
+
+def _flat(history: list[Any]) -> Iterator[JSON]:
+    """The entries of a history: flat events, or pairs of action and observation."""
+    for item in history:
+        if isinstance(item, dict):
+            yield item
+        elif isinstance(item, list):
+            yield from fields.objects(item)
+
+
+def conversations(source: Source) -> Iterator[Row]:
+    if source.shape is Shape.JSON:
+        value = source.json()
+        if isinstance(value, dict) and is_row(value):
+            yield Row(((item, 1) for item in _flat(value["history"])), value)
+        elif isinstance(value, dict) and is_event(value):
+            yield Row([(value, 1)], {})
+        elif rows := [item for item in fields.objects(array_of(value)) if is_row(item)]:
+            yield from (Row(((item, None) for item in _flat(row["history"])), row) for row in rows)
+        else:
+            yield Row(((item, None) for item in fields.objects(array_of(value))), {})
+        return
+    if any(is_row(line.obj) for line in source.head_lines()):
+        for line in source.lines():
+            if is_row(line.obj):
+                number = line.number
+                yield Row([(item, number) for item in _flat(line.obj["history"])], line.obj)
+            else:
+                source.notes.skip("row without a history")
+        return
+    yield Row(((line.obj, line.number) for line in source.lines()), {})

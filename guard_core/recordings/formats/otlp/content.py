@@ -1,0 +1,381 @@
+"""What a span tells of a request and its answer, in each of the conventions for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from guard_core.recordings.formats import anthropic_messages
+from guard_core.recordings.formats.otlp.spans import TraceSpan
+from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading.fields import JSON
+from guard_core.sessions import ToolDefinition
+
+_ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
+
+
+class Found(msgspec.Struct):
+    """A request as its span tells it; `lost` is the number of messages that are missing at its head."""
+
+    messages: list[Event]
+    lost: int = 0
+    system: tuple[Part, ...] | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+
+
+def read_content(span: TraceSpan) -> Found:
+    """The request in the first of the conventions that is there."""
+    for read in (_gen_ai, _open_inference, _open_llmetry, _adk_request, _vercel, _span_events):
+        found = read(span)
+        if found.messages:
+            return found
+    return Found([])
+
+
+def _json(span: TraceSpan, attributes: dict[str, Any], key: str) -> Any:
+    """The JSON inside an attribute; where it is cut or otherwise none, the span says so."""
+    given = attributes.get(key)
+    found = fields.decoded(given)
+    if isinstance(found, str) and found.strip() and key not in span.damaged:
+        span.damaged.append(key)
+    return found
+
+
+# -- OpenTelemetry's GenAI conventions
+
+
+def _gen_ai(span: TraceSpan) -> Found:
+    details = _details(span)
+    messages = [_gen_ai_event(item) for item in fields.objects(_json(span, details, "gen_ai.input.messages"))]
+    system = fields.decoded(details.get("gen_ai.system_instructions"))
+    parts = tuple(part for item in fields.objects(system) if (part := _gen_ai_part(item)) is not None)
+    parts = (TextPart(system),) if isinstance(system, str) and system else parts
+    tools = chat.tool_definitions(_json(span, details, "gen_ai.tool.definitions"))
+    return Found([event for event in messages if event is not None], 0, parts or None, tools)
+
+
+def _details(span: TraceSpan) -> dict[str, Any]:
+    """The span's attributes, or those of the event that newer conventions put the content in."""
+    for name, attributes in span.events:
+        if name == "gen_ai.client.inference.operation.details":
+            return {**span.attributes, **attributes}
+    return span.attributes
+
+
+def _gen_ai_event(message: JSON) -> Event | None:
+    if not isinstance(message.get("parts"), list):
+        return chat.chat_event(message)
+    role = chat.ROLES.get(fields.text(message, "role").lower())
+    if role is None:
+        return None
+    parts = tuple(part for item in fields.objects(message["parts"]) if (part := _gen_ai_part(item)) is not None)
+    return Event(role, parts)
+
+
+def _gen_ai_part(item: JSON) -> Part | None:
+    kind = fields.text(item, "type")
+    content = item.get("content")
+    if kind in {"reasoning", "thinking"}:
+        return ReasoningPart(fields.plain_text(content))
+    if kind == "tool_call":
+        return ToolCallPart(fields.text(item, "name"), fields.arguments(item.get("arguments")), fields.text(item, "id"))
+    if kind == "tool_call_response":
+        result = item.get("response", item.get("result", content))
+        return ToolResultPart(fields.text(item, "name"), result, fields.text(item, "id"))
+    if kind in {"blob", "uri", "file"}:
+        mime = fields.text(item, "mime_type")
+        reference = fields.text(item, "uri") or fields.text(item, "file_id")
+        return (
+            MediaPart(mime, uri=reference) if reference else fields.media(mime, str(content or item.get("data") or ""))
+        )
+    if isinstance(content, str):
+        return TextPart(content)
+    return OtherPart(kind, item) if kind else None
+
+
+# -- OpenInference and OpenLLMetry: one attribute per field, numbered
+
+
+def _numbered(attributes: dict[str, Any], prefix: str) -> dict[int, dict[str, Any]]:
+    """Attributes under `prefix.<number>.`, by number."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        if key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] == ".":
+            number, _, rest = key[len(prefix) + 1 :].partition(".")
+            if number.isdecimal() and len(number) < 7 and rest:
+                found.setdefault(int(number), {})[rest] = value
+    return dict(sorted(found.items()))
+
+
+def _open_inference(span: TraceSpan) -> Found:
+    numbered = _numbered(span.attributes, "llm.input_messages")
+    lost = next((number for number, item in numbered.items() if "message.role" in item), len(numbered))
+    messages = [_open_inference_event(item) for number, item in numbered.items() if number >= lost]
+    tools = _open_inference_tools(span)
+    if lost or not messages:
+        whole = fields.decoded(span.attributes.get("input.value"))
+        listed = fields.items(whole, "messages")
+        if listed:
+            events = [event for item in fields.objects(listed) if (event := _event(item))]
+            system = anthropic_messages.block_parts(whole.get("system")) or None
+            return Found(events, 0, system, tools or chat.tool_definitions(whole.get("tools")))
+    return Found(_one_response_each([event for event in messages if event is not None]), lost, None, tools)
+
+
+def _open_inference_answers(span: TraceSpan) -> list[Event | None]:
+    """The output messages: several choices, or the items of one response, which follow each other."""
+    numbered = _numbered(span.attributes, "llm.output_messages").values()
+    events = [event for item in numbered if (event := _open_inference_event(item)) is not None]
+    parameters = fields.decoded(span.attributes.get("llm.invocation_parameters"))
+    return [*events] if (fields.tokens(parameters, "n") or 1) > 1 else [*_one_response_each(events)]
+
+
+def _one_response_each(events: list[Event]) -> list[Event]:
+    """Events with those of the model that follow each other, the items of one response, as one."""
+    found: list[Event] = []
+    for event in events:
+        if found and event.role is Role.MODEL and found[-1].role is Role.MODEL:
+            found[-1] = msgspec.structs.replace(found[-1], parts=(*found[-1].parts, *event.parts))
+        else:
+            found.append(event)
+    return found
+
+
+def _open_inference_event(item: dict[str, Any]) -> Event | None:
+    role = chat.ROLES.get(str(item.get("message.role", "")).lower())
+    if role is None:
+        return None
+    content = item.get("message.content")
+    name = str(item.get("message.name") or "")
+    if str(item.get("message.role")) in chat.RESULT_ROLES:
+        call_id = str(item.get("message.tool_call_id") or "")
+        return Event(role, (ToolResultPart(name, content if content is not None else "", call_id),))
+    parts: list[Part] = list(fields.content_parts(content))
+    for part in _numbered(item, "message.contents").values():
+        parts.extend(_open_inference_content(part))
+    for call in _numbered(item, "message.tool_calls").values():
+        arguments = fields.arguments(call.get("tool_call.function.arguments"))
+        call_id = str(call.get("tool_call.id") or "")
+        parts.append(ToolCallPart(str(call.get("tool_call.function.name") or ""), arguments, call_id))
+    return Event(role, tuple(parts))
+
+
+def _open_inference_content(part: dict[str, Any]) -> tuple[Part, ...]:
+    text = part.get("message_content.text")
+    if isinstance(text, str):
+        thought = part.get("message_content.type") in {"reasoning", "thinking"}
+        return (ReasoningPart(text) if thought else TextPart(text),)
+    url = part.get("message_content.image.image.url")
+    return (fields.media("", url),) if isinstance(url, str) else ()
+
+
+def _open_inference_tools(span: TraceSpan) -> tuple[ToolDefinition, ...] | None:
+    schemas = [
+        fields.decoded(item.get("tool.json_schema")) for item in _numbered(span.attributes, "llm.tools").values()
+    ]
+    if schemas:
+        return chat.tool_definitions(schemas)
+    parameters = fields.decoded(span.attributes.get("llm.invocation_parameters"))
+    return chat.tool_definitions(parameters.get("tools")) if isinstance(parameters, dict) else None
+
+
+def _open_llmetry(span: TraceSpan) -> Found:
+    prefix = "gen_ai.prompt" if "gen_ai.prompt.0.role" in span.attributes else "llm.prompts"
+    numbered = _numbered(span.attributes, prefix)
+    if not numbered:
+        numbered = _numbered(span.attributes, "gen_ai.prompt")
+    lost = next((number for number, item in numbered.items() if "role" in item), len(numbered))
+    messages = [_open_llmetry_event(item) for number, item in numbered.items() if number >= lost]
+    functions = _numbered(span.attributes, "llm.request.functions")
+    tools = tuple(
+        ToolDefinition(
+            str(item.get("name") or ""),
+            str(item.get("description") or ""),
+            fields.decoded(item.get("parameters", item.get("input_schema"))),
+        )
+        for item in functions.values()
+    )
+    return Found([event for event in messages if event is not None], lost, None, tools or None)
+
+
+def _open_llmetry_event(item: dict[str, Any]) -> Event | None:
+    calls = [
+        {"id": call.get("id"), "name": call.get("name"), "arguments": call.get("arguments")}
+        for call in _numbered(item, "tool_calls").values()
+    ]
+    content = fields.decoded(item.get("content"))
+    if not isinstance(content, list):
+        content = item.get("content")
+    message = {"role": item.get("role"), "content": content, "tool_calls": calls}
+    return _event(message | {"tool_call_id": item.get("tool_call_id")})
+
+
+def _event(message: JSON) -> Event | None:
+    """The event of a message as OpenAI's API or as Anthropic's writes it."""
+    if anthropic_messages.has_own_block(message.get("content")):
+        return anthropic_messages.message_event(message)
+    return chat.chat_event(message)
+
+
+# -- span events of the older conventions
+
+
+def _span_events(span: TraceSpan) -> Found:
+    messages: list[Event] = []
+    for name, attributes in _named_events(span):
+        if name == "gen_ai.content.prompt":
+            listed = fields.decoded(attributes.get("gen_ai.prompt"))
+            messages.extend(event for item in fields.objects(listed) if (event := chat.chat_event(item)))
+        elif name.startswith("gen_ai.") and name.endswith(".message"):
+            message = _event_body(attributes)
+            message.setdefault("role", name.removeprefix("gen_ai.").removesuffix(".message"))
+            if name == "gen_ai.tool.message" and "id" in message:
+                message.setdefault("tool_call_id", message["id"])
+            if (event := _told(message)) is not None:
+                messages.append(event)
+    return Found(messages)
+
+
+def _told(message: JSON) -> Event | None:
+    """The event of a message, in OpenAI's words or Google's; None where its content was kept back."""
+    content = message.get("content")
+    if isinstance(content, dict) and "parts" in content:
+        system = message["role"] == "system"
+        return Event(Role.SYSTEM, _google_parts(content)) if system else _google_event(content)
+    return None if content == _ELIDED else chat.chat_event(message)
+
+
+def _named_events(span: TraceSpan) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The span's events, and those that some SDKs write as JSON into an attribute (Pydantic AI)."""
+    yield from span.events
+    for item in fields.objects(fields.decoded(span.attributes.get("events"))):
+        yield fields.text(item, "event.name"), item
+
+
+def _event_body(attributes: dict[str, Any]) -> JSON:
+    body = fields.decoded(attributes.get("gen_ai.event.content", attributes.get("event.body")))
+    if isinstance(body, dict):
+        return dict(body)
+    return {key: fields.decoded(value) if key == "tool_calls" else value for key, value in attributes.items()}
+
+
+# -- ADK 1.x
+
+
+def _adk_request(span: TraceSpan) -> Found:
+    request = _json(span, span.attributes, "gcp.vertex.agent.llm_request")
+    if not isinstance(request, dict):
+        return Found([])
+    config = fields.mapping(request, "config")
+    messages = [_google_event(item) for item in fields.objects(request.get("contents"))]
+    instruction = config.get("system_instruction")
+    system = (TextPart(instruction),) if isinstance(instruction, str) else _google_parts(instruction)
+    return Found(messages, 0, system or None, chat.tool_definitions(config.get("tools")))
+
+
+def _google_event(content: JSON) -> Event:
+    role = Role.MODEL if fields.text(content, "role") == "model" else Role.USER
+    return Event(role, _google_parts(content))
+
+
+def _google_parts(content: Any) -> tuple[Part, ...]:
+    return tuple(_google_part(item) for item in fields.objects(fields.mapping({"_": content}, "_").get("parts")))
+
+
+def _google_part(item: JSON) -> Part:
+    call = fields.mapping(item, "function_call") or fields.mapping(item, "functionCall")
+    if call:
+        return ToolCallPart(fields.text(call, "name"), call.get("args"), fields.text(call, "id"))
+    result = fields.mapping(item, "function_response") or fields.mapping(item, "functionResponse")
+    if result:
+        return ToolResultPart(fields.text(result, "name"), result.get("response"), fields.text(result, "id"))
+    data = fields.mapping(item, "inline_data") or fields.mapping(item, "inlineData")
+    if data:
+        return fields.media(fields.text(data, "mime_type") or fields.text(data, "mimeType"), fields.text(data, "data"))
+    text = fields.text(item, "text")
+    return ReasoningPart(text) if item.get("thought") is True else TextPart(text)
+
+
+# -- Vercel's AI SDK
+
+
+def _vercel(span: TraceSpan) -> Found:
+    listed = _json(span, span.attributes, "ai.prompt.messages")
+    messages = [_vercel_event(item) for item in fields.objects(listed)]
+    tools = span.attributes.get("ai.prompt.tools")
+    schemas = [fields.decoded(item) for item in tools] if isinstance(tools, list) else None
+    return Found([event for event in messages if event is not None], 0, None, chat.tool_definitions(schemas))
+
+
+def _vercel_event(message: JSON) -> Event | None:
+    role = chat.ROLES.get(fields.text(message, "role"))
+    content = message.get("content")
+    if role is None or isinstance(content, str):
+        return chat.chat_event(message)
+    return Event(role, tuple(part for item in fields.objects(content) for part in _vercel_part(item)))
+
+
+def _vercel_part(item: JSON) -> tuple[Part, ...]:
+    name, call_id = fields.text(item, "toolName"), fields.text(item, "toolCallId")
+    if fields.text(item, "type") == "tool-call":
+        return (ToolCallPart(name, fields.arguments(item.get("input", item.get("args"))), call_id),)
+    if fields.text(item, "type") == "tool-result":
+        return (ToolResultPart(name, item.get("output", item.get("result")), call_id),)
+    return fields.content_parts(item)
+
+
+def _vercel_answer(attributes: dict[str, Any]) -> list[Event | None]:
+    text = attributes.get("ai.response.text")
+    calls = fields.decoded(attributes.get("ai.response.toolCalls"))
+    made = [part for item in fields.objects(calls) for part in _vercel_part({**item, "type": "tool-call"})]
+    parts = (*fields.content_parts(text), *made)
+    return [Event(Role.MODEL, parts)] if parts else []
+
+
+# -- the answer
+
+
+def answer_of(span: TraceSpan) -> Event:
+    """The answer as an event; without parts where it is not recorded."""
+    details = _details(span)
+    listed = [_gen_ai_event(item) for item in _final(_json(span, details, "gen_ai.output.messages"))]
+    if not listed:
+        listed = _open_inference_answers(span)
+    if not listed:
+        listed = [_open_llmetry_event(item) for item in _numbered(span.attributes, "gen_ai.completion").values()]
+    if not listed:
+        response = _json(span, span.attributes, "gcp.vertex.agent.llm_response")
+        if isinstance(response, dict) and fields.mapping(response, "content"):
+            listed = [_google_event(response["content"])]
+    if not listed:
+        listed = _vercel_answer(span.attributes)
+    if not listed:
+        listed = [_choice(attributes) for name, attributes in _named_events(span) if name == "gen_ai.choice"]
+    parts = tuple(part for event in listed[:1] if event is not None for part in event.parts)
+    return Event(Role.MODEL, parts, timestamp=span.start, line=span.line, source_id=span.id)
+
+
+def _final(messages: Any) -> list[JSON]:
+    """The output messages without the pieces of a stream that came before the final one."""
+    listed = list(fields.objects(messages))
+    finished = [item for item in listed if item.get("finish_reason")]
+    return finished[-1:] if finished and len(finished) < len(listed) else listed
+
+
+def _choice(attributes: dict[str, Any]) -> Event | None:
+    body = _event_body(attributes)
+    message = fields.decoded(body.get("message", body))
+    return _told({"role": "assistant", **message}) if isinstance(message, dict) else None

@@ -1,0 +1,1 @@
+"""pi (pi-coding-agent): session files, and the events it prints."""

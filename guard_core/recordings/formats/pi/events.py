@@ -1,0 +1,130 @@
+"""What `pi --mode json` prints: the header of the session (newer versions), then the agent's events as they happen.
+
+`message_end` brings each message as session files hold it (the system prompt and the tools, too, in 0.87); its
+beginning, its pieces and the events that close turns and runs only repeat it. A compaction is a `compaction_end`
+(before: `auto_compaction_end`) with its summary; the entry it names as the first kept is not printed, so what was kept
+is not known. Messages from before a resumed session are not printed either.
+Source: the output of pi 0.27 to 0.87; https://github.com/badlogic/pi-mono, packages/coding-agent/docs/json.md.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.pi import session as pi
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Line, Source
+from guard_core.sessions import Session
+
+NAME = pi.FORMAT.name
+_MESSAGES = frozenset({"message_start", "message_update", "message_end"})
+_COMPACTED = frozenset({"compaction_end", "auto_compaction_end"})
+_OTHERS = frozenset(
+    {
+        "agent_start",
+        "agent_end",
+        "turn_start",
+        "turn_end",
+        "tool_execution_start",
+        "tool_execution_update",
+        "tool_execution_end",
+        "compaction_start",
+        "auto_compaction_start",
+        "auto_retry_start",
+        "auto_retry_end",
+        "agent_settled",
+    }
+)
+_KINDS = _MESSAGES | _COMPACTED | _OTHERS
+
+
+class PiEvents:
+    """Reads what pi prints when it runs without a screen."""
+
+    name = NAME
+    label = pi.FORMAT.label
+
+    def matches(self, source: Source) -> bool:
+        heads = [line.obj for line in source.head_lines()]
+        events = sum(fields.text(obj, "type") in _KINDS for obj in heads)
+        return events * 2 > len(heads) and any(map(_is_marked, heads))
+
+    def read(self, source: Source) -> Recording:
+        reader = _Reader(source)
+        for line in source.lines():
+            with source.tolerate(line.number):
+                reader.line(line)
+        return reader.recording()
+
+
+FORMAT = PiEvents()
+
+
+def _is_marked(obj: JSON) -> bool:
+    """A message of the agent; a run that failed has no more than its beginning."""
+    if fields.text(obj, "type") in _MESSAGES:
+        return bool(fields.text(fields.mapping(obj, "message"), "role"))
+    return obj == {"type": "agent_start"}
+
+
+class _Reader:
+    """The events of one file, told to the reader of session files as the entries that they made."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.entries = pi.Reader(source)
+        self.sessions: list[Session] = []
+        self.reason = ""  # of the compaction that began
+
+    def line(self, line: Line) -> None:
+        obj, kind = line.obj, fields.text(line.obj, "type")
+        if kind == "session":
+            self._header(line)
+        elif kind == "message_end":
+            if not isinstance(obj.get("message"), dict):
+                place = line.column("message")
+                raise DamagedRecording('"message" of a message_end is missing or no object', column=place)
+            self._entry(line, {"type": "message", "message": obj["message"]})
+        elif kind in _COMPACTED:
+            self._compacted(line, fields.mapping(obj, "result"))
+        else:
+            self.reason = fields.text(obj, "reason") if kind.endswith("compaction_start") else self.reason
+            self.source.notes.skip(kind[:60] or "line without a type")
+
+    def _header(self, line: Line) -> None:
+        """Of this session, or of the next, where several runs were kept in one file."""
+        known = fields.text(self.entries.header, "id")
+        if self.entries.log.events and fields.text(line.obj, "id") != known:
+            self._next()
+        self.entries.line(line, on_path=True)
+
+    def _entry(self, line: Line, entry: JSON) -> None:
+        self.entries.line(line._replace(obj=entry), on_path=True)
+
+    def _compacted(self, line: Line, result: JSON) -> None:
+        if "summary" not in result:
+            self.source.notes.skip("compaction that did not come about")
+            return
+        told: JSON = {key: result[key] for key in ("summary", "tokensBefore") if key in result}
+        self._entry(line, {"type": "compaction", **told})
+        compactions = self.entries.log.compactions
+        trigger = fields.text(line.obj, "reason") or self.reason
+        note = f"{compactions[-1].note} What was kept besides the summary is not in the file.".strip()
+        after = fields.tokens(result, "estimatedTokensAfter")
+        compactions[-1] = replace(compactions[-1], trigger=trigger, tokens_after=after, note=note)
+
+    def _next(self) -> None:
+        if self.entries.log.events:
+            self.sessions += self.entries.recording().sessions
+        facts = self.entries.facts
+        self.entries = pi.Reader(self.source, first=False)
+        self.entries.facts = facts
+
+    def recording(self) -> Recording:
+        self._next()
+        if not self.sessions:
+            raise self.source.nothing_left("what pi printed holds no message")
+        return Recording(NAME, tuple(self.sessions), self.entries.facts.facts(), self.source.notes)

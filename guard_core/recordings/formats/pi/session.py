@@ -1,0 +1,424 @@
+"""pi (pi-coding-agent) sessions: a header line, then entries that are a list (version 1) or a tree (2 and 3).
+
+In a tree the log is the path from the last entry to the root; calls on other branches count apart. Prompt tokens are
+`input + cacheRead + cacheWrite`; an aborted or failed message without usage is no call, and since version 3 its words
+are never sent again: they stay out of the log. `compaction` declares a
+compaction: after it the context is its summary and the entries from `firstKeptEntryId` on (version 1:
+`firstKeptEntryIndex`, counted over all entries with the header). Branch summaries, `custom_message` entries and the
+output of the user's own commands (`bashExecution`) are sent, but begin no turn; `custom`, labels and changes of model
+or thinking level are not sent. Kinds that pi's descendants add are counted and keep the chain of parents whole; of
+oh-my-pi's the titles, `reset_boundary` (`/clear`: an empty context, no compaction in the facts) and a sub-agent's
+`session_init` with its system prompt are read. Messages of the role `system` (0.87) bring system prompt and tools; else
+neither is in the file.
+Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.md.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.pi.system import SystemPrompt
+from guard_core.recordings.reading import fields, looks
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.source import Line, Shape, Source
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.views import Inserted, Span, View
+
+# How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
+COMPACTED = (
+    "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{}\n</summary>"
+)
+BRANCH = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>"
+FAILED = frozenset({"aborted", "error"})
+PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
+# Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
+COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
+_LEAF_KEYS = ("leafId", "targetId", "entryId")
+_ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
+
+
+class PiFormat:
+    """Session files of pi and of its descendants."""
+
+    name = "pi"
+    label = "pi"
+
+    def matches(self, source: Source) -> bool:
+        if source.shape not in (Shape.LINES, Shape.JSON):
+            return False
+        heads = [line.obj for line in source.head_lines()]
+        entries = sum(_is_entry(obj) for obj in heads)
+        if any(_is_header(obj) for obj in heads):
+            return entries > 0 or len(heads) == 1
+        return entries * 2 > len(heads) and any("parentId" in obj or _is_pis_own(obj) for obj in heads)
+
+    def read(self, source: Source) -> Recording:
+        path = _active_path(source)
+        reader = Reader(source)
+        for line in source.lines():
+            with source.tolerate(line.number):
+                reader.line(line, path is None or line.number in path)
+        return reader.recording()
+
+    def first_look(self, source: Source) -> FirstLook:
+        return looks.look(source, looks.PiLine)
+
+
+def _is_header(obj: dict[str, Any]) -> bool:
+    return obj.get("type") == "session" and ("cwd" in obj or "version" in obj) and "message" not in obj
+
+
+def _is_entry(obj: dict[str, Any]) -> bool:
+    if obj.get("type") == "message":
+        return bool(fields.text(fields.mapping(obj, "message"), "role")) and "sessionId" not in obj
+    return fields.text(obj, "type") in _ENTRY_KINDS and "timestamp" in obj
+
+
+def _is_pis_own(obj: dict[str, Any]) -> bool:
+    """A message as only pi writes it: the beginning of a list (version 1) may be missing."""
+    message = fields.mapping(obj, "message")
+    return fields.text(message, "role") == "toolResult" or "cacheRead" in fields.mapping(message, "usage")
+
+
+def _content(entry: dict[str, Any]) -> Any:
+    """What an entry says, without its place in the tree."""
+    return {key: value for key, value in entry.items() if key not in ("parentId", "timestamp")}
+
+
+class _Node(NamedTuple):
+    line: int
+    parent: str
+
+
+def _active_path(source: Source) -> set[int] | None:
+    """The lines on the way from the last entry to the root; None where entries have no ids (version 1).
+
+    Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
+    """
+    nodes: dict[str, _Node] = {}
+    written: dict[str, bytes] = {}  # what stands on the line of each id
+    last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
+    leaf = header = before = ""
+    for line in source.lines():
+        entry, parent = fields.text(line.obj, "id"), fields.text(line.obj, "parentId")
+        if _is_header(line.obj):
+            header = header or entry
+        if _is_header(line.obj) or not entry or "parentId" not in line.obj:
+            continue
+        digest = blake2b(line.raw, digest_size=8).digest()
+        if written.get(entry) == digest:
+            continue
+        if entry in written:  # another line of this id stands behind the first
+            parent = last.get(entry, entry)
+            last[entry] = entry = f"{entry} on line {line.number}"
+        else:
+            parent = last.get(parent, parent)
+        written[entry] = digest
+        lost = parent not in nodes and parent not in ("", header)
+        nodes[entry] = _Node(line.number, before if lost else parent)
+        before = entry
+        chosen = next((found for key in _LEAF_KEYS if (found := fields.text(line.obj, key))), "")
+        leaf = chosen if line.obj.get("type") == "leaf" and chosen in nodes else entry
+    path: set[int] = set()
+    while leaf in nodes and nodes[leaf].line not in path:
+        path.add(nodes[leaf].line)
+        leaf = nodes[leaf].parent
+    return path or None
+
+
+class Reader:
+    """One session, entry by entry. `first`: it is the first of its source."""
+
+    def __init__(self, source: Source, *, first: bool = True) -> None:
+        self.source = source
+        self.notes = source.notes
+        self.facts = FactCounter("pi")
+        self.log = SessionBuilder("pi", source, first=first)
+        self.header: dict[str, Any] = {}
+        self.title = ""
+        self.system = SystemPrompt()
+        self.seen = Identities(source, "entry")
+        self.starts: dict[str, int] = {}  # entry id: events before it
+        self.starts_by_index: list[int] = []  # entry number, the header being 0: events before it
+        self.elsewhere = 0  # messages on other branches
+        self.unsent = 0  # answers that were aborted or failed
+
+    def line(self, line: Line, on_path: bool) -> None:
+        kind, entry = fields.text(line.obj, "type"), fields.text(line.obj, "id")
+        self.starts_by_index.append(len(self.log.events))
+        if on_path and entry:
+            self.starts[entry] = len(self.log.events)
+        if _is_header(line.obj):
+            self.header = self.header or line.obj
+            self.title = self.title or fields.text(line.obj, "title")
+        elif self.seen.is_repeat(entry, _content(line.obj), line.number):
+            self.notes.folded += 1
+        elif kind == "message":
+            self._message(line, fields.mapping(line.obj, "message"), on_path)
+        elif kind == "compaction":
+            self._compaction(line, on_path)
+        elif kind in {"branch_summary", "custom_message"}:
+            self._added(line, kind, on_path)
+        elif kind == "reset_boundary" and on_path:
+            self._reset(line)
+        else:
+            self._other(line.obj, kind)
+
+    def _other(self, entry: dict[str, Any], kind: str) -> None:
+        if kind == "session_info":
+            self.title = fields.text(entry, "name").strip()  # an empty name takes the old one back
+        elif kind in {"title", "title_change"}:
+            self.title = fields.text(entry, "title").strip() or self.title
+        elif kind == "session_init":
+            self.system.take({"content": fields.text(entry, "systemPrompt"), "replace": True})
+        else:
+            self.notes.skip(kind or "line without a type")
+
+    def _message(self, line: Line, message: dict[str, Any], on_path: bool) -> None:
+        role = fields.text(message, "role")
+        if role == "system":
+            if on_path:
+                self.system.take(message)
+            return
+        at = fields.timestamp(line.obj, "timestamp") or fields.timestamp(message, "timestamp")
+        place: dict[str, Any] = {"line": line.number, "timestamp": at, "source_id": fields.text(line.obj, "id")}
+        self.facts.message()
+        self.elsewhere += not on_path
+        if role == "assistant":
+            self._answer(message, place, on_path)
+            return
+        if role == "toolResult":
+            parts = self._result(message)
+        elif role == "user":
+            parts = _parts(message.get("content"))
+        else:
+            parts = _own_words(message, role)
+        if on_path and parts:
+            meta = role not in {"user", "toolResult"}
+            self.log.event(Role.USER, parts, author=role if meta else "", meta=meta, **place)
+        elif not parts:
+            self.notes.skip(f"{role or 'message'} without content")
+
+    def _result(self, message: dict[str, Any]) -> tuple[Part, ...]:
+        parts = _parts(message.get("content"))
+        text = "".join(part.text for part in parts if isinstance(part, TextPart))
+        call_id = fields.text(message, "toolCallId")
+        self.facts.tool_result(call_id, len(text))
+        name, failed = fields.text(message, "toolName"), message.get("isError") is True
+        media = (part for part in parts if not isinstance(part, TextPart))
+        return (ToolResultPart(name, text, call_id, failed), *media)
+
+    def _answer(self, message: dict[str, Any], place: dict[str, Any], on_path: bool) -> None:
+        if (fields.text(message, "provider"), fields.text(message, "model")) in COPIES:
+            self.notes.skip("copy of a delivered answer, not sent")
+            return
+        parts = _parts(message.get("content"))
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                self.facts.tool_call(part.id)
+        call = _call(message, place)
+        if call is not None and call.prompt_tokens:
+            self.facts.call(call.prompt_tokens)
+        at = len(self.log.events)
+        if not on_path:
+            self.log.side_calls += [_placed(call, at, None)] if call is not None else []
+            return
+        if parts and self._is_never_sent(message):
+            self.unsent += 1
+            parts = ()
+        if parts:
+            self.log.event(Role.MODEL, parts, **place)
+        if call is not None:
+            self.log.calls.append(_placed(call, at, at if parts else None))
+
+    def _is_never_sent(self, message: dict[str, Any]) -> bool:
+        """Later versions pass over answers that were aborted or failed; those of 2025 sent what there was of them."""
+        version = fields.tokens(self.header, "version") or 1
+        return version >= PASSES_OVER_FAILED and fields.text(message, "stopReason") in FAILED
+
+    def _added(self, line: Line, kind: str, on_path: bool) -> None:
+        """What pi or an extension put into the conversation as the user's message."""
+        if kind == "branch_summary":
+            summary = fields.text(line.obj, "summary")
+            parts: tuple[Part, ...] = (TextPart(BRANCH.format(summary)),) if summary else ()
+        else:
+            parts = _parts(line.obj.get("content"))
+        if not on_path or not parts:
+            self.notes.skip(f"{kind} not sent")
+            return
+        at, source_id = fields.timestamp(line.obj, "timestamp"), fields.text(line.obj, "id")
+        self.log.event(Role.USER, parts, line=line.number, timestamp=at, source_id=source_id, author=kind, meta=True)
+
+    def _compaction(self, line: Line, on_path: bool) -> None:
+        self.facts.compaction()
+        if not on_path:
+            self.notes.skip("compaction on another branch")
+            return
+        at, start = len(self.log.events), self._first_kept(line.obj)
+        summary, told = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
+        message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
+        tail: View = (Span(start, at),) if start < at else ()
+        self.log.compaction(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED,
+                kind="summary+tail" if tail else "summary",
+                base=(Inserted(0), *tail) if told else tail,
+                messages=(message,) if told else (),
+                trigger="hook" if True in (line.obj.get("fromHook"), line.obj.get("fromExtension")) else "",
+                tokens_before=fields.tokens(line.obj, "tokensBefore"),
+                line=line.number,
+                timestamp=fields.timestamp(line.obj, "timestamp"),
+                note="" if summary else "The summary is empty." if told else "The summary is not in the file.",
+            )
+        )
+
+    def _reset(self, line: Line) -> None:
+        """The user cleared the context: nothing from before is sent any more."""
+        at = len(self.log.events)
+        when = fields.timestamp(line.obj, "timestamp")
+        note = "The user cleared the context."
+        self.log.compaction(
+            RecordedCompaction(
+                at, Evidence.DECLARED, "edit", (), trigger="clear", line=line.number, timestamp=when, note=note
+            )
+        )
+
+    def _first_kept(self, entry: dict[str, Any]) -> int:
+        """Log index of the first entry that a compaction kept; the end of the log where it kept none."""
+        end = len(self.log.events)
+        start = self.starts.get(fields.text(entry, "firstKeptEntryId"))
+        index = fields.tokens(entry, "firstKeptEntryIndex")
+        if start is None and index is not None and index < len(self.starts_by_index):
+            start = self.starts_by_index[index]
+        return end if start is None else start
+
+    def recording(self) -> Recording:
+        if not self.header and not self.facts.messages:
+            raise DamagedRecording("the session holds no entry that can be read")
+        system, tools = self.system.parts, self.system.tools
+        absent = [what for what, found in (("system prompt", system), ("schemas of the tools", tools)) if not found]
+        notes = [f"The {' and the '.join(absent)} are not in the file."] if absent else []
+        if self.system.changes > 0:
+            notes.append(f"Later changes of the system prompt or the tools: {self.system.changes}. The last are shown.")
+        if fields.text(self.header, "parentSession") or fields.text(self.header, "branchedFrom"):
+            notes.append("Forked from another session file: its history stands at the head.")
+        if self.elsewhere:
+            notes.append(f"{self.elsewhere} messages on other branches are not in the log; their calls count apart.")
+        if self.unsent:
+            notes.append(
+                f"{self.unsent} answers that were aborted or failed are not in the log: they are not sent again."
+            )
+        session = self.log.session(
+            system=system,
+            tools=tools,
+            source_id=fields.text(self.header, "id"),
+            title=self.title,
+            agent="pi",
+            model="" if self.log.calls else fields.text(self.header, "modelId"),
+            notes=tuple(notes),
+        )
+        return Recording("pi", (session,), self.facts.facts(), self.notes)
+
+
+def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
+    """The call that a message answers; None where it was aborted or failed before any usage."""
+    usage = fields.mapping(message, "usage")
+    cached, written = fields.tokens(usage, "cacheRead"), fields.tokens(usage, "cacheWrite")
+    prompt = max(0, (_fresh(usage) or 0) + (cached or 0) + (written or 0))
+    if not prompt and fields.text(message, "stopReason") in FAILED:
+        return None
+    return ModelCall(
+        at=0,
+        prompt_tokens=prompt or None,
+        cached_tokens=cached if prompt else None,
+        cache_write_tokens=written if prompt else None,
+        output_tokens=fields.tokens(usage, "output") if prompt else None,
+        model=fields.text(message, "model"),
+        timestamp=place["timestamp"],
+        line=place["line"],
+        source_id=fields.text(message, "responseId"),
+    )
+
+
+def _fresh(usage: dict[str, Any]) -> int | None:
+    """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
+    below = fields.tokens({"input": -usage["input"]}, "input") if isinstance(usage.get("input"), int) else None
+    return -below if below else fields.tokens(usage, "input")
+
+
+def _placed(call: ModelCall, at: int, response: int | None) -> ModelCall:
+    return replace(call, at=at, response=response)
+
+
+def _parts(content: Any) -> tuple[Part, ...]:
+    """Text, thinking, calls and pictures of a message."""
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    blocks = content if isinstance(content, list) else []
+    return tuple(TextPart(block) if isinstance(block, str) else _part(block) for block in blocks if block)
+
+
+def _part(block: Any) -> Part:
+    if not isinstance(block, dict):
+        return OtherPart("unknown", block)
+    kind = fields.text(block, "type")
+    if kind == "toolCall":
+        name, call_id = fields.text(block, "name"), fields.text(block, "id")
+        return ToolCallPart(name, fields.arguments(block.get("arguments")), call_id)
+    if kind == "thinking":
+        sealed = fields.text(block, "thinkingSignature")
+        return ReasoningPart(fields.text(block, "thinking"), opaque_bytes=fields.opaque_size(sealed) if sealed else 0)
+    if kind == "image":
+        mime, data = fields.text(block, "mimeType"), fields.text(block, "data")
+        if data.startswith("blob:"):  # oh-my-pi keeps large pictures in files of their own
+            return MediaPart(mime=mime, uri=data[:2000])
+        return fields.media(mime, data) if data else MediaPart(mime=mime)
+    found = fields.content_parts([block])
+    return found[0] if found else TextPart("")
+
+
+def _own_words(message: dict[str, Any], role: str) -> tuple[Part, ...]:
+    """What a message of pi's own roles says to the model; nothing where it is kept from it."""
+    if message.get("excludeFromContext") is True:
+        return ()
+    if role == "bashExecution":
+        return (TextPart(_command_words(message)),)
+    summary = fields.text(message, "summary")
+    if summary:
+        return (TextPart((BRANCH if role == "branchSummary" else COMPACTED).format(summary)),)
+    return _parts(message.get("content"))
+
+
+def _command_words(message: dict[str, Any]) -> str:
+    """How pi tells the model of a command that the user ran: `bashExecutionToText` in core/messages.ts."""
+    command, output, code = fields.text(message, "command"), fields.text(message, "output"), message.get("exitCode")
+    words = f"Ran `{command}`\n```\n{output}\n```" if output else f"Ran `{command}`\n(no output)"
+    if message.get("cancelled") is True:
+        words += "\n\n(command cancelled)"
+    elif isinstance(code, int) and code:
+        words += f"\n\nCommand exited with code {int(code)}"
+    if message.get("truncated") is True and (path := fields.text(message, "fullOutputPath")):
+        words += f"\n\n[Output truncated. Full output: {path}]"
+    return words
+
+
+FORMAT = PiFormat()

@@ -1,0 +1,189 @@
+"""SWE-agent trajectories (`.traj`): one session per file, from `history`; tokens are recorded in total only.
+
+Definition: https://swe-agent.com/latest/usage/trajectories/.
+`history` is the conversation; `trajectory` repeats it as steps of action and observation and is read only where there
+is no history. Observations are user messages in the older, text-only agents (marked as automatic, so that they start no
+user turn) and tool messages where function calling was on (`tool_call_ids` is a list). `info.model_stats` has totals
+(`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; they are told in a note. A history
+processor (`replay_config`, an object or JSON text) elides old observations in every request: newer versions keep each
+step's request (`query`), and what it changed is an inferred edit of the history; without them a note names the
+processor. Where an agent tried again, each of its `attempts` is a session, the chosen one first. Facts count the
+messages of `history` (of the chosen attempt) and the longest observation of a step; SWE-agent's actions are commands in
+the first place, so tool calls are not counted as facts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.reading import chat, fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.rebase import view_of
+from guard_core.recordings.reading.source import Shape, Source
+from guard_core.sessions import Evidence, RecordedCompaction, Session
+
+
+class SweAgentFormat:
+    name = "swe-agent"
+    label = "SWE-agent"
+
+    def matches(self, source: Source) -> bool:
+        value = source.json() if source.shape is Shape.JSON else None
+        return isinstance(value, dict) and any(map(_is_trajectory, _attempts(value)))
+
+    def read(self, source: Source) -> Recording:
+        attempts = _attempts(source.json())
+        facts = FactCounter(self.name)
+        facts.message(len(list(fields.objects(attempts[0].get("history")))))
+        steps = fields.objects(attempts[0].get("trajectory"))
+        longest = max((len(fields.text(step, "observation")) for step in steps), default=0)
+        sessions = tuple(_session(source, attempt) for attempt in attempts)
+        if not any(session.events for session in sessions):
+            raise DamagedRecording("this SWE-agent trajectory has neither a history nor steps")
+        counted = msgspec.structs.replace(facts.facts(), largest_tool_result_chars=longest)
+        return Recording(self.name, sessions, counted, source.notes)
+
+
+FORMAT = SweAgentFormat()
+
+
+def _is_trajectory(value: JSON) -> bool:
+    if not isinstance(value.get("trajectory"), list):
+        return False
+    first = next(fields.objects(value["trajectory"]), {})
+    steps = "action" in first and "observation" in first and "source" not in first
+    return isinstance(value.get("history"), list) or steps
+
+
+def _attempts(value: JSON) -> list[JSON]:
+    """The trajectory itself, which repeats the chosen attempt where there were several, and the other attempts."""
+    attempts = list(fields.objects(value.get("attempts")))
+    if not _is_trajectory(value):
+        return attempts or [value]
+    return [value, *(attempt for attempt in attempts if attempt.get("history") != value.get("history"))]
+
+
+def _session(source: Source, value: JSON) -> Session:
+    steps = list(wrong_kinds.objects(source, value.get("trajectory"), "step"))
+    history = list(wrong_kinds.objects(source, value.get("history"), "message"))
+    builder = SessionBuilder("swe-agent", source)
+    events = [event for message in history if (event := _event(source, message))] or _from_steps(steps)
+    system, rest = chat.split_system(events)
+    queries = _queries(steps, history) if len(events) == len(history) else {}
+    edits = _Edits(builder, history, head=len(events) - len(rest))
+    for place, event in enumerate(rest, start=len(events) - len(rest)):
+        if place in queries:
+            edits.show(queries[place])
+        _append(builder, event)
+    builder.notes.extend(_notes(value, told=bool(queries)))
+    return builder.session(system=system, **_about(value))
+
+
+def _queries(steps: list[JSON], history: list[JSON]) -> dict[int, list[JSON]]:
+    """The request of each answer, by the answer's place in the history: a request has all messages before it."""
+    found: dict[int, list[JSON]] = {}
+    for step in steps:
+        query = list(fields.objects(step.get("query")))
+        if 0 < len(query) < len(history) and fields.text(history[len(query)], "role") == "assistant":
+            found[len(query)] = query
+    return found
+
+
+class _Edits:
+    """What the requests changed in the history."""
+
+    def __init__(self, builder: SessionBuilder, history: list[JSON], head: int) -> None:
+        self._builder = builder
+        self._history = [fields.plain_text(message.get("content")) for message in history]
+        self._head = head
+        self._changed: dict[int, str] = {}  # place in the history -> what was sent instead
+
+    def show(self, query: list[JSON]) -> None:
+        """The request of the next call: an edit, where it changes other messages than the one before did."""
+        sent = [fields.plain_text(message.get("content")) for message in query]
+        changed = {
+            place: text
+            for place, (text, kept) in enumerate(zip(sent, self._history, strict=False))
+            if text != kept and place >= self._head
+        }
+        if changed == self._changed:
+            return
+        self._changed = changed
+        at = len(self._builder.events)
+        events = [chat.chat_event(query[place], meta=True) or Event(Role.USER, ()) for place in changed]
+        places = [None if place in changed else place - self._head for place in range(self._head, self._head + at)]
+        self._builder.compaction(
+            RecordedCompaction(at, Evidence.INFERRED, "edit", base=view_of(places), messages=tuple(events))
+        )
+
+
+def _event(source: Source, message: JSON) -> Event | None:
+    kind = fields.text(message, "message_type")
+    event = chat.chat_event(message)
+    wrong_kinds.check_words(source, message, "content", "a message")
+    if event is None:
+        source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
+        return None
+    observed = kind == "observation" or fields.text(message, "role") == "tool"
+    parts = (*fields.content_parts(message.get("thinking_blocks")), *event.parts)
+    return Event(event.role, parts, author=fields.text(message, "agent"), meta=observed)
+
+
+def _append(builder: SessionBuilder, event: Event) -> None:
+    """The first user message is the task, whatever it is marked as; later ones without a mark are observations, too."""
+    if event.role is Role.MODEL:
+        builder.answer(event.parts, call={}, author=event.author)
+        return
+    results = any(isinstance(part, ToolResultPart) for part in event.parts)
+    builder.event(event.role, event.parts, author=event.author, meta=bool(builder.calls) and not results)
+
+
+def _from_steps(steps: list[JSON]) -> list[Event]:
+    events: list[Event] = []
+    for step in steps:
+        if not events:
+            events.extend(event for item in fields.objects(step.get("query")) if (event := chat.chat_event(item)))
+        said = fields.text(step, "response") or fields.text(step, "thought") + "\n" + fields.text(step, "action")
+        events.append(Event(Role.MODEL, _text(said)))
+        events.append(Event(Role.USER, _text(fields.text(step, "observation")), meta=True))
+    return events
+
+
+def _text(text: str) -> tuple[Part, ...]:
+    return (TextPart(text),) if text.strip() else ()
+
+
+def _config(value: JSON) -> JSON:
+    config = fields.decoded(value.get("replay_config"))
+    return fields.mapping(config, "agent")
+
+
+def _about(value: JSON) -> dict[str, Any]:
+    model = fields.mapping(_config(value), "model")
+    return {
+        "agent": "SWE-agent",
+        "model": fields.text(model, "name") or fields.text(model, "model_name"),
+        "title": fields.text(_config(value), "name") or fields.text(value, "environment"),
+    }
+
+
+def _notes(value: JSON, *, told: bool) -> list[str]:
+    stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
+    notes = ["SWE-agent records no tokens per call."]
+    sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
+    if sent and calls:
+        notes = [f"SWE-agent records no tokens per call: {sent} prompt tokens in {calls} calls together."]
+    config = _config(value)
+    processors = [fields.mapping(config, "history_processor"), *fields.objects(config.get("history_processors"))]
+    names = [name for item in processors if (name := fields.text(item, "type"))]
+    if names and not told:
+        notes.append(
+            f"Requests were changed by history processors that leave no trace in the file: {', '.join(names)}."
+        )
+    return notes

@@ -1,0 +1,1 @@
+"""What readers of every format share: bytes, strict JSON, limits, notes, pairing, requests, shelf, first looks."""

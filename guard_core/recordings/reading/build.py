@@ -1,0 +1,177 @@
+"""What every recording format shares: collecting events and calls, counting facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableSequence, Sequence
+from typing import Any, cast
+
+from guard_core.errors import LimitExceeded
+from guard_core.events import Event, Part, Role, ToolCallPart
+from guard_core.recordings.base import Facts
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.pairing import pair
+from guard_core.recordings.reading.shelf import ShelvedEvents
+from guard_core.recordings.reading.source import Source
+from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, SubAgent
+
+
+class FactCounter:
+    """Counts the facts of a whole file. Ids are counted once a session; an empty id counts every time."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format = format_name
+        self.messages = 0
+        self.compactions = 0
+        self._calls: list[int] = []
+        self._tool_calls: set[str] = set()  # of the session
+        self._tool_results: set[str] = set()
+        self._counted = [0, 0]  # those of sessions before, and those without an id
+        self._largest = 0
+
+    def session(self) -> None:
+        """Another session begins, in which the ids of tool calls may be the same: they are unique in a session."""
+        self._counted[0] += len(self._tool_calls)
+        self._counted[1] += len(self._tool_results)
+        self._tool_calls.clear()
+        self._tool_results.clear()
+
+    def message(self, count: int = 1) -> None:
+        self.messages += count
+
+    def call(self, prompt_tokens: int) -> None:
+        """A model call with recorded usage."""
+        self._calls.append(prompt_tokens)
+
+    def compaction(self) -> None:
+        self.compactions += 1
+
+    def tool_call(self, call_id: str = "") -> None:
+        if call_id:
+            self._tool_calls.add(call_id)
+        else:
+            self._counted[0] += 1
+
+    def tool_result(self, call_id: str = "", chars: int = 0) -> None:
+        """`chars`: code points of the result's text."""
+        self._largest = max(self._largest, chars)
+        if call_id:
+            self._tool_results.add(call_id)
+        else:
+            self._counted[1] += 1
+
+    def facts(self) -> Facts:
+        return Facts(
+            format=self.format,
+            model_calls=len(self._calls),
+            messages=self.messages,
+            tool_calls=len(self._tool_calls) + self._counted[0],
+            tool_results=len(self._tool_results) + self._counted[1],
+            prompt_tokens_sum=sum(self._calls),
+            prompt_tokens_max=max(self._calls, default=0),
+            compactions=self.compactions,
+            largest_tool_result_chars=self._largest,
+        )
+
+
+class SessionBuilder:
+    """Collects one session in the order of the recording. Lists may also be set or changed before `session()`.
+
+    `events` is a list, or behaves like one: of a large source the texts lie on its shelf. `first`: it is the first
+    session of the source, which may be told ahead.
+    """
+
+    def __init__(
+        self, format_name: str, source: Source | None = None, *, first: bool = False, limits: Limits | None = None
+    ) -> None:
+        self.format = format_name
+        self.limits = limits or (source.limits if source else Limits())
+        shelf = source.shelf if source else None
+        self.events: MutableSequence[Event] = ShelvedEvents(shelf) if shelf else []
+        self._ahead = source.ahead if source and first else None
+        self.calls: list[ModelCall] = []
+        self.compactions: list[RecordedCompaction] = []
+        self.guard_states: list[GuardState] = []
+        self.side_calls: list[ModelCall] = []
+        self.notes: list[str] = []
+
+    def event(
+        self, role: Role, parts: Sequence[Part], *, line: int | None = None, place: int | None = None, **fields: Any
+    ) -> int:
+        """Append an event (fields of `Event`); its index. Raises LimitExceeded.
+
+        `place`: where its texts lie on the source's shelf already; then `parts` are their outlines.
+        """
+        if len(parts) > self.limits.parts:
+            raise LimitExceeded(f"a message with {len(parts)} parts (limit {self.limits.parts})", line=line)
+        if len(self.events) >= self.limits.events:
+            raise LimitExceeded(f"a session with more than {self.limits.events} events", line=line)
+        event = Event(role=role, parts=tuple(parts), line=line, **fields)
+        if not isinstance(self.events, ShelvedEvents):
+            self.events.append(event)
+            return len(self.events) - 1
+        if place is not None:
+            self.events.insert_outline(len(self.events), event, place)
+        else:
+            self.events.append(event)
+        if self._ahead is not None:
+            self._ahead.follow(self.events)
+        return len(self.events) - 1
+
+    def answer(self, parts: Sequence[Part], *, call: dict[str, Any], **fields: Any) -> int:
+        """Append a model event and the call that it answers (`call`: fields of ModelCall); the event's index."""
+        at = len(self.events)
+        index = self.event(Role.MODEL, parts, **fields)
+        self.calls.append(ModelCall(at=at, response=index, **call))
+        return index
+
+    def compaction(self, compaction: RecordedCompaction) -> None:
+        """Append a recorded compaction. Raises LimitExceeded: each holds a view, so many views of many segments."""
+        if len(self.compactions) >= self.limits.compactions:
+            raise LimitExceeded(f"a session with more than {self.limits.compactions} compactions", line=compaction.line)
+        self.compactions.append(compaction)
+
+    @property
+    def outlines(self) -> Sequence[Event]:
+        """The events, perhaps without their texts: for a look at kinds, places and times."""
+        return self.events.outlines if isinstance(self.events, ShelvedEvents) else self.events
+
+    def session(self, **fields: Any) -> Session:
+        """The session (fields of `Session`), results named after their calls.
+
+        `sub_agents`: by the id of a session that was started, the id of the tool call that did.
+        """
+        model = fields.pop("model", "") or next((call.model for call in reversed(self.calls) if call.model), "")
+        started = fields.pop("started_at", None)
+        if started is None:
+            started = next((event.timestamp for event in self.outlines if event.timestamp is not None), None)
+        return Session(
+            events=self._paired(),
+            calls=tuple(self.calls),
+            compactions=tuple(self.compactions),
+            guard_states=tuple(self.guard_states),
+            side_calls=tuple(self.side_calls),
+            notes=(*self.notes, *fields.pop("notes", ())),
+            format=self.format,
+            model=model,
+            started_at=started,
+            sub_agents=self._sub_agents(fields.pop("sub_agents", {})),
+            **fields,
+        )
+
+    def _sub_agents(self, calls: Mapping[str, str]) -> tuple[SubAgent, ...]:
+        """Sub-agents with the events whose tool calls started them. `calls`: by their session."""
+        if not calls:
+            return ()
+        wanted = set(calls.values())
+        places: dict[str, int] = {}
+        for index, event in enumerate(self.outlines):
+            ids = (part.id for part in event.parts if isinstance(part, ToolCallPart))
+            places.update((id_, index) for id_ in ids if id_ in wanted)
+        return tuple(SubAgent(session, call, places.get(call)) for session, call in calls.items())
+
+    def _paired(self) -> tuple[Event, ...]:
+        if not isinstance(self.events, ShelvedEvents):
+            return pair(self.events)
+        outlines = self.events.outlines
+        outlines[:] = self._ahead.paired(outlines) if self._ahead else pair(outlines)
+        return cast("tuple[Event, ...]", self.events)  # a sequence like it, to whoever reads a session

@@ -1,0 +1,157 @@
+"""Typed access to parsed JSON of unknown shape: a field of the wrong type reads as absent, never as an error."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Any
+
+from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart
+from guard_core.recordings.reading import normalise, strict_json
+from guard_core.recordings.reading.limits import Limits
+
+JSON = dict[str, Any]
+_LIMITS = Limits()
+_DATA_URL = "data:"
+
+
+def text(value: Any, key: str) -> str:
+    """The text under `key`; "" where there is none."""
+    found = value.get(key) if type(value) is dict else None  # parsed JSON has no other kinds, and this is asked a lot
+    return found if type(found) is str else ""
+
+
+def mapping(value: Any, key: str) -> JSON:
+    """The object under `key`; empty where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def items(value: Any, key: str) -> list[Any]:
+    """The array under `key`; empty where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def objects(value: Any) -> Iterator[JSON]:
+    """The objects of an array; whatever else it holds is passed over."""
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+
+
+def tokens(value: Any, key: str) -> int | None:
+    """A count of tokens; None where there is none. Text of digits counts (64-bit integers of protobuf)."""
+    found = value.get(key) if isinstance(value, dict) else None
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) <= 16:
+        found = int(found)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= normalise.MAX_TOKENS:
+        return None
+    return int(found) if found == int(found) else None
+
+
+def first_tokens(value: Any, *keys: str) -> int | None:
+    """The first of several spellings of a count that is there."""
+    return next((count for key in keys if (count := tokens(value, key)) is not None), None)
+
+
+def timestamp(value: Any, key: str) -> float | None:
+    """Seconds since the epoch, from ISO text, seconds or milliseconds."""
+    return normalise.timestamp(value.get(key)) if isinstance(value, dict) else None
+
+
+def decoded(value: Any) -> Any:
+    """JSON inside a text (tool arguments, span attributes) as a value; text that is no JSON stays as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return strict_json.decode(value.encode("utf-8", "replace"), _LIMITS, mend=True).value
+    except strict_json.JsonProblem:
+        return value
+
+
+def arguments(value: Any) -> Any:
+    """The arguments of a tool call: the object inside the text, or the raw text where it is none."""
+    found = decoded(value)
+    return found if isinstance(found, dict | list) or not isinstance(value, str) else value
+
+
+def media(mime: str, data: str) -> MediaPart:
+    """Inline data or a reference, by its text: base64, a data URL or an address."""
+    if data.startswith(_DATA_URL):
+        head, _, data = data.partition(",")
+        return MediaPart(mime=mime or head[len(_DATA_URL) :].split(";")[0], size=base64_size(data))
+    if "://" in data[:16] or data.startswith("attachment:"):
+        return MediaPart(mime=mime, uri=data[:2000])
+    return MediaPart(mime=mime, size=base64_size(data))
+
+
+def base64_size(data: str) -> int:
+    """Bytes after decoding base64, reckoned from its length."""
+    return max(0, len(data) * 3 // 4 - data[-2:].count("="))
+
+
+def opaque_size(data: str) -> int:
+    """Bytes of a signature or an encrypted blob: decoded where it is base64 (of either alphabet), else as it stands."""
+    try:
+        return len(base64.b64decode(data.replace("-", "+").replace("_", "/"), validate=True))
+    except (binascii.Error, ValueError):
+        return len(data)
+
+
+def plain_text(content: Any) -> str:
+    """All the text of a message's content, whatever blocks it comes in, joined by newlines."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        return text(content, "text") or text(content, "content")
+    if isinstance(content, list):
+        return "\n".join(found for item in content if (found := plain_text(item)))
+    return ""
+
+
+def content_parts(content: Any) -> tuple[Part, ...]:
+    """Text, reasoning and media of a content field as OpenAI, Anthropic, LangChain, Inspect and OpenHands write it."""
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        return ()
+    return tuple(part for item in content if (part := _content_part(item)) is not None)
+
+
+def _content_part(item: Any) -> Part | None:
+    if isinstance(item, str):
+        return TextPart(item)
+    if not isinstance(item, dict):
+        return None
+    kind = text(item, "type")
+    if kind in {"thinking", "reasoning", "redacted_thinking"}:
+        return _reasoning(item)
+    if kind in {"", "text", "input_text", "output_text"} and isinstance(item.get("text"), str):
+        return TextPart(item["text"])
+    if kind == "refusal":
+        return TextPart(text(item, "refusal"))
+    if "image" in kind or "audio" in kind or "video" in kind or kind in {"file", "document", "input_file"}:
+        return _media(item, kind)
+    if kind in {"tool_use", "tool_call", "function_call"}:
+        return None  # listed beside the content, too
+    return OtherPart(kind=kind or "unknown", value=item)
+
+
+def _reasoning(item: JSON) -> Part:
+    readable = text(item, "thinking") or text(item, "reasoning") or text(item, "text")
+    signature = text(item, "signature") or text(item, "data")
+    if item.get("redacted") is True:
+        return ReasoningPart(text(item, "summary"), opaque_bytes=opaque_size(readable))
+    summary = plain_text(item.get("summary"))
+    return ReasoningPart(readable or summary, opaque_bytes=opaque_size(signature) if signature else 0)
+
+
+def _media(item: JSON, kind: str) -> MediaPart:
+    source = mapping(item, "source") or mapping(item, kind) or mapping(item, "file") or item
+    mime = text(source, "media_type") or text(source, "mime_type") or text(source, "format")
+    for key in ("url", "image_url", "data", "base64", "file_data", "image", "audio", "video", "document"):
+        if data := text(source, key):
+            return media(mime, data)
+    return MediaPart(mime=mime, uri=text(source, "file_id") or text(source, "file_url") or text(source, "id"))

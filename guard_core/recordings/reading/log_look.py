@@ -1,0 +1,201 @@
+"""First looks at logs of model requests, one record a line: of the responses everything, of the requests nothing.
+
+The requests are what makes such a log long, for each repeats the history. Which conversation a request belongs to, and
+whether it wrote a summary, shows in its messages only: here every call counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.events import value_text
+from guard_core.recordings.formats.openai import items as responses_items
+from guard_core.recordings.reading import fields, log_records, looks, streams
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import Source
+
+_LATER = ("message_delta", "message_stop", "content_block_")  # pieces of a stream behind the one that tells its tokens
+
+Usage = Callable[[JSON], JSON]  # the counts of a usage object as fields of ModelCall
+
+
+class _Request(msgspec.Struct, gc=False):
+    """What was sent, as far as it tells when and to whom; it may be wrapped in what was on the wire."""
+
+    messages: list[msgspec.Raw] | str | None = None
+    body: _Sent = None
+    model: Any = None
+    timestamp: Any = None
+    startTime: Any = None  # noqa: N815 - as proxies spell it
+    start_time: Any = None
+    startedDateTime: Any = None  # noqa: N815
+    time: Any = None
+    created_at: Any = None
+    ts: Any = None
+
+
+_Sent = _Request | list[msgspec.Raw] | str | int | float | bool | None
+
+
+class _Record(_Request, gc=False):
+    """One record under the names that `log_records` knows, with all that is no request."""
+
+    request: _Sent = None
+    request_body: _Sent = None
+    requestBody: _Sent = None  # noqa: N815
+    metadata: Any = None
+    response: Any = None
+    response_body: Any = None
+    responseBody: Any = None  # noqa: N815
+    response_obj: Any = None
+    completion: Any = None
+    output: Any = None
+    result: Any = None
+    message: Any = None
+    chunks: Any = None
+    response_chunks: Any = None
+    stream: Any = None
+    events: Any = None
+    chunk: Any = None
+    data: Any = None
+    event: Any = None
+    choices: Any = None
+    error: Any = None
+    usage: Any = None
+    metrics: Any = None
+    prompt_tokens: Any = None
+    input_tokens: Any = None
+    promptTokens: Any = None  # noqa: N815
+    prompt_eval_count: Any = None
+    id: Any = None
+    object: Any = None
+    type: Any = None
+    created: Any = None
+
+
+class _Call(NamedTuple):
+    """What one record tells. `compacts`: the next request is the first that a compaction made shorter."""
+
+    at: float | None
+    tokens: int
+    key: str
+    model: str
+    compacts: bool
+
+
+def look(source: Source, usage: Usage) -> FirstLook:
+    """Chat requests in the order in which they were sent, as far as all tell when."""
+    found = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
+    if all(call.at is not None for call in found):
+        found.sort(key=lambda call: call.at or 0.0)
+    calls = looks.Calls()
+    for call in found:
+        calls.call(call.tokens, call.key, call.model)
+        if call.compacts:
+            calls.compacted()
+    return calls.look()
+
+
+def look_at_responses(source: Source) -> FirstLook:
+    """Requests of the Responses API, or responses alone, in the order of the file."""
+    calls = looks.Calls()
+    for record in looks.lines_of(source, _Record):
+        told = _told(record)
+        logged = any(value is not None for value in (record.response, record.error, record.response_body))
+        response = log_records.response_of(told) if logged else told
+        tokens = fields.tokens(fields.mapping(response, "usage"), "input_tokens")
+        model = fields.text(response, "model") or (looks.text_of(_body(record).model) if logged else "")
+        if fields.text(response, "object") == "response.compaction":
+            calls.compacted()
+            continue
+        kinds = (fields.text(item, "type") for item in fields.objects(response.get("output")))
+        compacts = any(map(responses_items.is_compaction, kinds))
+        if compacts and not logged:  # a response alone: what it brought stands before it
+            calls.compacted()
+        calls.call(tokens, model=model)
+        if compacts and logged:
+            calls.compacted()
+    return calls.look()
+
+
+def _call(record: _Record, usage: Usage) -> _Call | None:
+    """The call that a record tells of; None where it tells no tokens."""
+    told = _told(record)
+    if (piece := _piece(told)) is not None:
+        return _call_of_piece(piece, usage)
+    response = told if "choices" in told else log_records.response_of(told)
+    if set(response) <= {"input_tokens", "context_management"} and response:
+        return None  # it only counts a request's tokens
+    counts = next((counted for place in _places(told, response) if (counted := usage(place))), {})
+    tokens = counts.get("prompt_tokens")
+    if not tokens:
+        return None
+    at = log_records.time_of(told, response)
+    blocks = fields.objects(response.get("content"))
+    compacts = any(fields.text(block, "type") == "compaction" for block in blocks)
+    body = _body(record)
+    name, model = fields.text(response, "id"), fields.text(response, "model") or looks.text_of(body.model)
+    # Ids alone do not tell that a response is logged again: some servers give every response the same.
+    repeats = value_text((name, response.get("usage"), at, len(body.messages))) if name and body.messages else ""
+    return _Call(at, tokens, repeats, model, compacts)
+
+
+def _piece(told: JSON) -> JSON | None:
+    """The piece of a stream that a record is, or holds."""
+    found = (told, *(fields.mapping(told, key) for key in ("chunk", "data", "event")))
+    return next((value for value in found if streams.is_piece(value)), None)
+
+
+def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:
+    """The call of a streamed response. Pieces of OpenAI's may each tell the tokens so far, under one id."""
+    if fields.text(piece, "type").startswith(_LATER):
+        return None
+    response = fields.mapping(piece, "message") or piece
+    tokens = usage(fields.mapping(response, "usage")).get("prompt_tokens")
+    name, model = fields.text(response, "id"), fields.text(response, "model")
+    return _Call(None, tokens, name, model, False) if tokens else None
+
+
+def _told(record: _Record) -> JSON:
+    """What a record says beside its messages, under its own names."""
+    told = {name: value for name in _NAMES if (value := getattr(record, name)) is not None}
+    if isinstance(record.request, _Request):
+        told["request"] = {name: getattr(record.request, name) for name in _TIMES}
+    return told
+
+
+_SENT = ("request", "request_body", "requestBody")
+_TIMES = tuple(name for name in _Request.__struct_fields__ if name not in ("messages", "body"))
+_NAMES = tuple(name for name in _Record.__struct_fields__ if name not in ("messages", "body", *_SENT))
+
+
+def _places(told: JSON, response: JSON) -> Iterator[JSON]:
+    """Where the counts may stand, in the order in which they are believed."""
+    yield fields.mapping(response, "usage")
+    yield from (fields.mapping(told, key) for key in ("usage", "metrics"))
+    yield from (response, told)
+
+
+def _body(record: _Record) -> _Request:
+    """The request with the messages; the record itself where none is inside."""
+    if record.messages is None:
+        for sent in (*(getattr(record, name) for name in _SENT), record.body):
+            found = _opened(sent)
+            found = _opened(found.body) or found if found is not None else None
+            if found is not None and found.messages is not None:
+                return found
+    return record
+
+
+def _opened(sent: _Sent) -> _Request | None:
+    """A request, read where it is kept as text."""
+    if isinstance(sent, _Request):
+        return sent
+    try:
+        return msgspec.json.decode(sent.encode(), type=_Request) if isinstance(sent, str) else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None

@@ -1,0 +1,128 @@
+"""One record of a log of model requests, whatever client or proxy wrote it: its request, its response, its time.
+
+SDK users write `{request, response}`; proxies and exports call the two otherwise, wrap them in what was on the wire
+(`body`, HAR's `postData.text` and `content.text`), or keep them as text. A streamed response is put together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from guard_core.recordings.reading import fields, streams
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import Shape, Source
+
+_REQUESTS = ("request", "request_body", "requestBody", "body", "kwargs", "params", "input", "payload")
+_RESPONSES: tuple[str, ...] = ("response", "response_body", "responseBody", "response_obj", "completion", "output")
+_RESPONSES += ("result", "message", "chunks", "response_chunks", "stream", "events")
+_WORDS = ("response", "completion", "output")  # where the answer may stand as plain text
+_OWN = ("choices", "role", "usage", "output")  # what only the response itself has
+_BODIES = ("body", "body_raw", "postData", "content", "json", "text", "chunks", "events")  # on the wire
+_LISTS = ("log", "entries", "logs", "requests", "records", "calls", "data", "items")
+_TIMES = ("timestamp", "startTime", "start_time", "startedDateTime", "time", "created_at", "ts")
+_IDS = ("request_id", "requestId", "custom_id", "correlation_id", "call_id", "litellm_call_id", "id")
+_SENT: dict[str, Any] = {"messages": list, "input": list | str}  # Chat Completions and Messages; Responses
+_WRAPS = 3  # objects around a body
+
+
+def entries(source: Source) -> Iterator[tuple[int | None, JSON]]:
+    """Every record with its line: the lines, the items of an array, those of an object around them, or the object."""
+    if source.shape is Shape.LINES:
+        yield from ((line.number, line.obj) for line in source.lines())
+        return
+    value = unwrapped(source.json())
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            yield None, item
+        else:
+            source.notes.skip("item that is no object")
+
+
+def unwrapped(value: Any) -> Any:
+    """The array of records inside an object around it (a HAR file, a page of an API); any other value as it is."""
+    found = value
+    for _ in range(_WRAPS):
+        if not isinstance(found, dict) or "messages" in found or "choices" in found:
+            break
+        inner = next((found[key] for key in _LISTS if isinstance(found.get(key), dict | list)), None)
+        if inner is None:
+            break
+        found = inner
+    return found if isinstance(found, list) else value
+
+
+def request_of(record: JSON) -> JSON:
+    """The request with the messages; the record itself where none is inside."""
+    if isinstance(record.get("messages"), list):
+        return record
+    if (inner := request_within(record, "messages")) is not None:
+        return inner
+    if _is_chat(prompt := record.get("prompt", record.get("input"))):
+        return {**record, "messages": prompt}
+    return record
+
+
+def request_within(record: JSON, key: str) -> JSON | None:
+    """The request inside a record, by the field that holds what was sent."""
+    return next((found for name in _REQUESTS if (found := _body(record.get(name), key, 0)) is not None), None)
+
+
+def _body(value: Any, key: str, depth: int) -> JSON | None:
+    """The object with a field in a request, under whatever it was wrapped in."""
+    value = fields.decoded(value)
+    if not isinstance(value, dict):
+        return None
+    for name in _BODIES if depth < _WRAPS else ():
+        if (found := _body(value.get(name), key, depth + 1)) is not None:
+            return found
+    return value if isinstance(value.get(key), _SENT[key]) else None
+
+
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "role" in item for item in value)
+
+
+def response_of(record: JSON) -> JSON:
+    """The response of a record, a streamed one joined; empty where there is none."""
+    for key in _RESPONSES:
+        if found := _response(record.get(key), 0):
+            return found
+    for key in _WORDS:
+        words = fields.text(record, key)
+        if words and words[0] not in "{[":
+            return {"role": "assistant", "content": words}
+    return {}
+
+
+def _response(value: Any, depth: int) -> JSON:
+    """The response in a value: an object, what is wrapped around it, or the pieces of a stream."""
+    found = fields.decoded(value)
+    if isinstance(found, str):
+        return streams.joined(streams.pieces_of(found))
+    if isinstance(found, list):
+        choices = [item for item in fields.objects(found) if "message" in item and not streams.is_piece(item)]
+        return {"choices": choices} if choices else streams.joined(found)
+    if not isinstance(found, dict):
+        return {}
+    if streams.is_piece(found):
+        return streams.joined([found])
+    inside = _BODIES if depth < _WRAPS and not any(key in found for key in _OWN) else ()
+    return next((inner for key in inside if (inner := _response(found.get(key), depth + 1))), found)
+
+
+def is_damaged(record: JSON) -> bool:
+    """Is a response written as text that is neither JSON nor a stream?"""
+    return not response_of(record) and any(fields.text(record, key).strip() for key in _RESPONSES)
+
+
+def time_of(record: JSON, answer: JSON) -> float | None:
+    """When the request was sent, as the record or its request tells it; else when the answer was made."""
+    places = (record, fields.mapping(record, "request"), fields.mapping(record, "metadata"))
+    times = (fields.timestamp(place, key) for place in places for key in _TIMES)
+    return next((found for found in times if found is not None), fields.timestamp(answer, "created"))
+
+
+def id_of(record: JSON) -> str:
+    """What ties a request and its response, where they are records of their own."""
+    return next((found for key in _IDS if (found := fields.text(record, key))), "")

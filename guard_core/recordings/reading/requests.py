@@ -1,0 +1,423 @@
+"""A conversation rebuilt from logged requests, each of which repeats the history: traces, runs and evaluation logs.
+
+Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
+changes or drops the rest is a compaction that happened between two calls. A request that shares nothing with any
+history begins a thread of its own (a sub-agent), or is a side call (a title, a summary).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from guard_core.errors import LimitExceeded
+from guard_core.events import (
+    Event,
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    value_text,
+)
+from guard_core.recordings.reading.build import SessionBuilder
+from guard_core.recordings.reading.limits import Limits
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.views import Inserted, Segment, Span, View
+
+UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history went on
+LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
+SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What the recording itself says about a compaction that the next request shows.
+
+    `length` is the number of messages at its head that the compaction left or made, None where only a comparison with
+    the log can tell.
+    """
+
+    kind: str = "summary"
+    length: int | None = None
+    summariser: ModelCall | None = None
+    trigger: str = ""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    line: int | None = None
+    timestamp: float | None = None
+    note: str = ""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One logged request and its answer. `call.at` and `call.response` are filled in here.
+
+    `lost` is the number of messages missing at the head of `messages` (dropped by the recorder), UNKNOWN for a request
+    without any, whose call is placed behind the history so far. `system` and
+    `tools` are None where not recorded. `declared` is the compaction recorded since the previous request.
+    """
+
+    messages: tuple[Event, ...]
+    call: ModelCall
+    response: Event | None = None
+    lost: int = 0
+    system: tuple[Part, ...] | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    declared: Declared | None = None
+    agent: str = ""
+
+
+def message_key(event: Event) -> bytes:
+    """What tells two messages apart: role and content, without ids, metadata and reasoning, which agents drop."""
+    content = [_part_key(part) for part in event.parts if not isinstance(part, ReasoningPart)]
+    return blake2b(msgspec.json.encode([event.role.value, content], order="deterministic"), digest_size=16).digest()
+
+
+def _part_key(part: Part) -> list[str]:
+    match part:
+        case TextPart(text):
+            return ["text", text.strip()]
+        case ToolCallPart(name=name, arguments=arguments, id=call_id):
+            return ["call", call_id or name + value_text(arguments)]
+        case ToolResultPart(content=content, call_id=call_id):
+            return ["result", call_id, value_text(content).strip()]
+        case MediaPart(mime=mime, size=size, uri=uri):
+            return ["media", mime, str(size), uri]
+        case OtherPart(kind=kind, value=value):
+            return ["other", kind, value_text(value)]
+        case _:
+            return []
+
+
+@dataclass
+class _Item:
+    """One message of the history as it is sent now. `index` is its place in the log, None for an inserted message."""
+
+    key: bytes
+    event: Event
+    index: int | None
+
+
+@dataclass
+class Thread:
+    """One context: its log, its calls and what the next request is expected to begin with."""
+
+    agent: str = ""
+    system: tuple[Part, ...] | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    lost: int = 0
+    events: list[Event] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
+    side_calls: list[ModelCall] = field(default_factory=list)
+    compactions: list[RecordedCompaction] = field(default_factory=list)
+    _sent: list[_Item] = field(default_factory=list)
+    _keys: list[bytes] = field(default_factory=list)
+    _confirmed: int = 0  # messages of `_sent` that a request has shown; behind them stands the last answer
+    _event_keys: list[bytes] = field(default_factory=list)
+    _places: dict[bytes, list[int]] = field(default_factory=dict)  # of the events, by key
+
+    def keys_of(self, keys: list[bytes], lost: int) -> list[bytes]:
+        """The request's keys with the messages that the recorder lost put back from the history."""
+        missing = max(0, lost - self.lost)
+        return self._keys[:missing] + keys if missing else keys
+
+    def extends(self, keys: list[bytes], lost: int = 0) -> bool:
+        """Does a request begin with the whole history?"""
+        full = self.keys_of(keys, lost)
+        return bool(self._keys) and full[: self._confirmed] == self._keys[: self._confirmed]
+
+    def shares(self, keys: list[bytes]) -> int:
+        """How many messages of a request are in this thread's history."""
+        known = set(self._keys)
+        return sum(key in known for key in keys)
+
+    def add(self, request: Request, keys: list[bytes]) -> None:
+        """A request that begins with the history: what is new goes to the log, then the answer."""
+        if not self._keys:
+            self.lost = request.lost if request.lost < UNKNOWN else 0
+        if request.declared is not None and (self._keys or request.declared.length is not None):
+            self._compact(request, keys, request.declared)
+            return
+        missing = min(max(0, request.lost - self.lost), len(self._keys))
+        whole = self._keys[:missing] + keys
+        dropped = self._drop_unconfirmed(whole)
+        for event, key in list(zip(request.messages, keys))[len(self._keys) - missing :]:
+            self._log(event, key)
+        if dropped:
+            self._answer_again()
+        self._called(request)
+
+    def compact(self, request: Request, keys: list[bytes]) -> None:
+        """A request that keeps a part of the history only."""
+        self._compact(request, keys, request.declared)
+
+    def session(self, format_name: str, limits: Limits, **rest: Any) -> Session:
+        """This thread as a session (`rest`: fields of Session). Raises LimitExceeded."""
+        if len(self.events) > limits.events:
+            raise LimitExceeded(f"a session with {len(self.events)} events (limit {limits.events})")
+        builder = SessionBuilder(format_name, limits=limits)
+        builder.events, builder.calls, builder.compactions = self.events, self.calls, self.compactions
+        builder.side_calls = self.side_calls
+        if self.lost and self.lost < UNKNOWN:
+            builder.notes.append(f"The first {self.lost} messages are not in the file: the recorder dropped them.")
+        rest.setdefault("agent", self.agent)
+        return builder.session(system=self.system, tools=self.tools, **rest)
+
+    def repeats_answer(self, keys: list[bytes], lost: int = 0) -> bool:
+        """Does a request begin with the whole history and the last answer as it arrived?"""
+        return self.keys_of(keys, lost)[: len(self._keys)] == self._keys
+
+    def _drop_unconfirmed(self, keys: list[bytes]) -> bool:
+        """The answer as it arrived leaves the log where the next request repeats it otherwise, or not at all."""
+        stop = self._confirmed
+        while stop < len(self._keys) and stop < len(keys) and keys[stop] == self._keys[stop]:
+            stop += 1
+        dropped = len(self._keys) - stop
+        del self._sent[stop:], self._keys[stop:]
+        self._shorten(len(self.events) - dropped)
+        return dropped > 0
+
+    def _answer_again(self) -> None:
+        """The last call's answer is the model's first event since; without one it was not kept."""
+        last = self.calls[-1]
+        since = range(last.at, len(self.events))
+        response = next((index for index in since if self.events[index].role is Role.MODEL), None)
+        at = last.at if response is None else response
+        self.calls[-1] = msgspec.structs.replace(last, at=at, response=response)
+
+    def _log(self, event: Event, key: bytes) -> None:
+        self._sent.append(_Item(key, event, len(self.events)))
+        self._keys.append(key)
+        self.events.append(event)
+        self._event_keys.append(key)
+        self._places.setdefault(key, []).append(len(self._event_keys) - 1)
+
+    def _shorten(self, length: int) -> None:
+        for key in reversed(self._event_keys[length:]):
+            self._places[key].pop()
+        del self.events[length:], self._event_keys[length:]
+
+    def _called(self, request: Request) -> None:
+        if request.system is not None and self.system is None:
+            self.system = request.system
+        if request.tools is not None and self.tools is None:
+            self.tools = request.tools
+        self.agent = self.agent or request.agent
+        self._confirmed = len(self._sent)
+        at = len(self.events)
+        response = None
+        if request.response is not None:
+            response = at
+            self._log(request.response, message_key(request.response))
+        self.calls.append(msgspec.structs.replace(request.call, at=at, response=response))
+
+    def _compact(self, request: Request, keys: list[bytes], declared: Declared | None) -> None:
+        summariser = declared.summariser if declared else None
+        if summariser is None:
+            summariser = self._take_summariser(request)
+        elif self.calls and summariser.source_id and self.calls[-1].source_id == summariser.source_id:
+            self.calls.pop()  # its request stays in the log: it may have been the first to show the last results
+        items, tail = self._matched(request, keys)
+        messages = tuple(item.event for item in items if item.index is None)
+        at = len(self.events)
+        self.compactions.append(
+            RecordedCompaction(
+                at=at,
+                evidence=Evidence.DECLARED if declared else Evidence.INFERRED,
+                kind=declared.kind if declared else _kind(items),
+                base=_view(items),
+                messages=messages,
+                trigger=declared.trigger if declared else "",
+                tokens_before=declared.tokens_before if declared else None,
+                tokens_after=declared.tokens_after if declared else None,
+                summariser=None if summariser is None else msgspec.structs.replace(summariser, at=at, response=None),
+                line=declared.line if declared else request.call.line,
+                timestamp=declared.timestamp if declared else request.call.timestamp,
+                note=declared.note if declared else "",
+            )
+        )
+        self._sent, self._keys = items, [item.key for item in items]
+        for event, key in tail:
+            self._log(event, key)
+        self._called(request)
+
+    def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
+        """The request split into what it keeps or inserts, and the new events at its end."""
+        items: list[_Item] = []
+        before = len(self.events)
+        for event, key in reversed(list(zip(request.messages, keys))):
+            found = next((index for index in reversed(self._places.get(key, [])) if index < before), None)
+            before = before if found is None else found
+            items.append(_Item(key, event, found))
+        items.reverse()
+        if request.declared is not None and (told := request.declared.length) is not None:
+            while told < len(items) and items[told].index is not None:
+                told += 1  # what follows and is in the log was kept
+            return items[:told], [(item.event, item.key) for item in items[told:]]
+        cut = len(items)
+        behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)
+        if behind and items[behind - 1].index == len(self.events) - 1:
+            cut = behind  # the last event was kept: what stands behind it is news
+        while cut and items[cut - 1].index is None and self._is_new(items[cut - 1].event):
+            cut -= 1
+        return items[:cut], [(item.event, item.key) for item in items[cut:]]
+
+    def _is_new(self, event: Event) -> bool:
+        """Is a message at the end of a changed request news, not part of the change: the result of the last call."""
+        last = self.events[-1].parts if self.events else ()
+        asked = {part.id for part in last if isinstance(part, ToolCallPart)}
+        return any(isinstance(part, ToolResultPart) and part.call_id in asked for part in event.parts)
+
+    def _take_summariser(self, request: Request) -> ModelCall | None:
+        """The call whose answer the changed request contains: out of the main line, with what it added to the log."""
+        last = self.calls[-1] if self.calls else None
+        if last is None or last.response is None or last.response >= len(self.events):
+            return None
+        if not is_summary_in(self.events[last.response], request.messages):
+            return None
+        self.calls.pop()
+        self._shorten(self._length_before_summariser())
+        return msgspec.structs.replace(last, at=len(self.events), response=None)
+
+    def _length_before_summariser(self) -> int:
+        """Log length without the summariser's answer and the instruction before it."""
+        previous = self.calls[-1] if self.calls else None
+        answered = -1 if previous is None or previous.response is None else previous.response
+        instruction = len(self.events)
+        last = len(self.events) - 1
+        if last > 0 and self.events[last].role is Role.MODEL:
+            instruction = last
+            asked = self.events[last - 1]
+            if asked.role is Role.USER and not any(isinstance(part, ToolResultPart) for part in asked.parts):
+                instruction = last - 1
+        return max(instruction, answered + 1)
+
+
+def is_summary_in(answer: Event, messages: tuple[Event, ...]) -> bool:
+    """Does one of the messages contain the answer's text, so that the answer was the summary?"""
+    found = " ".join(part.text.strip() for part in answer.parts if isinstance(part, TextPart)).strip()
+    if len(found) < SHORTEST_SUMMARY or any(isinstance(part, ToolCallPart) for part in answer.parts):
+        return False
+    users = (event for event in messages if event.role is not Role.MODEL)
+    return any(found in part.text for event in users for part in event.parts if isinstance(part, TextPart))
+
+
+def _kind(items: list[_Item]) -> str:
+    inserted = [item for item in items if item.index is None]
+    if not inserted:
+        return "trim"
+    if all(any(isinstance(part, ToolResultPart) for part in item.event.parts) for item in inserted):
+        return "edit"
+    last = max(index for index, item in enumerate(items) if item.index is None)
+    return "summary" if last == len(items) - 1 else "summary+tail"
+
+
+def _view(items: list[_Item]) -> View:
+    segments: list[Segment] = []
+    inserted = 0
+    for item in items:
+        previous = segments[-1] if segments else None
+        if item.index is None:
+            segments.append(Inserted(inserted))
+            inserted += 1
+        elif isinstance(previous, Span) and previous.stop == item.index:
+            segments[-1] = Span(previous.start, item.index + 1)
+        else:
+            segments.append(Span(item.index, item.index + 1))
+    return tuple(segments)
+
+
+def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thread]:
+    """The contexts that the requests belong to, the one with the most calls first.
+
+    With `side_calls`, threads of one call beside a longer one are folded into it (see `fold_side_calls`).
+    """
+    threads: list[Thread] = []
+    keys = _keys_of(requests)
+    for index, request in enumerate(requests):
+        thread = _thread_for(threads, requests, keys, index)
+        if thread is None:
+            thread = Thread()
+            threads.append(thread)
+            thread.add(request, keys[index])
+        elif thread.extends(keys[index], request.lost):
+            thread.add(request, keys[index])
+        else:
+            thread.compact(request, keys[index])
+    threads.sort(key=lambda thread: -len(thread.calls))
+    if side_calls and threads and len(threads[0].calls) > 1:
+        return fold_side_calls(threads, threads[0])
+    return threads
+
+
+def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
+    """The main thread, then the other contexts; threads of a single call become side calls of the main one."""
+    kept = [main]
+    for thread in threads:
+        if thread is main:
+            continue
+        if len(thread.calls) > 1 or thread.compactions:
+            kept.append(thread)
+        else:
+            main.side_calls.extend(_placed(call, main) for call in thread.calls)
+            _name_summariser(main, thread)
+    return kept
+
+
+def _keys_of(requests: list[Request]) -> list[list[bytes]]:
+    known: dict[int, bytes] = {}  # by identity: recordings that keep each message once hand in the same object
+    for request in requests:
+        for event in request.messages:
+            if id(event) not in known:
+                known[id(event)] = message_key(event)
+    return [[known[id(event)] for event in request.messages] for request in requests]
+
+
+def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[bytes]], index: int) -> Thread | None:
+    request, own = requests[index], keys[index]
+    for thread in reversed(threads):
+        if thread.extends(own, request.lost) and not _answer_comes_back(thread, requests, keys, index):
+            return thread
+    if request.declared is not None and threads:
+        return max(threads, key=lambda thread: (thread.shares(own), len(thread.calls)))
+    for thread in reversed(threads):
+        if thread.shares(own) and not _comes_back(thread, requests, keys, index):
+            return thread
+    return None
+
+
+def _answer_comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:
+    """A request that asks something else about the history (a title): the last answer is missing, but comes later."""
+    if thread.repeats_answer(keys[index], requests[index].lost):
+        return False
+    ahead = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
+    return any(thread.repeats_answer(keys[later], requests[later].lost) for later in ahead)
+
+
+def _comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:
+    """Is the whole history sent again soon after: then the request between is no compaction."""
+    ahead = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
+    return any(thread.extends(keys[later], requests[later].lost) for later in ahead)
+
+
+def _placed(call: ModelCall, main: Thread) -> ModelCall:
+    """A side call at the place in the main log where its time falls."""
+    before = [other.at for other in main.calls if (other.timestamp or 0) <= (call.timestamp or 0)]
+    return msgspec.structs.replace(call, at=before[-1] if before else 0, response=None)
+
+
+def _name_summariser(main: Thread, side: Thread) -> None:
+    call = side.calls[0]
+    if call.response is None:
+        return
+    for index, compaction in enumerate(main.compactions):
+        if compaction.summariser is None and is_summary_in(side.events[call.response], compaction.messages):
+            summariser = msgspec.structs.replace(call, at=compaction.at, response=None)
+            main.compactions[index] = msgspec.structs.replace(compaction, summariser=summariser)
+            main.side_calls = [other for other in main.side_calls if other.source_id != call.source_id]
+            return

@@ -1,0 +1,514 @@
+"""The bytes of a recording, read strictly: lines split on newline bytes only, UTF-8 and JSON checked.
+
+Nothing here loads a whole file unless it is one JSON value: `lines()` holds one line at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from enum import StrEnum
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
+from guard_core.recordings.reading import normalise, strict_json
+from guard_core.recordings.reading.ahead import Ahead
+from guard_core.recordings.reading.gzip_stream import inflate
+from guard_core.recordings.reading.limits import MIB, Limits
+from guard_core.recordings.reading.notes import ImportNotes
+from guard_core.recordings.reading.shelf import Shelf
+from guard_core.recordings.reading.watch import Watch
+
+Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
+
+BOM = b"\xef\xbb\xbf"
+SQLITE_MAGIC = b"SQLite format 3\x00"
+ZIP_MAGIC = b"PK\x03\x04"
+GZIP_MAGIC = b"\x1f\x8b"
+# The beginnings of what is refused by name instead of as "not JSON".
+REFUSED = {
+    b"PK\x05\x06": "an empty ZIP archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a RAR archive",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x7fELF": "a program",
+    b"PAR1": "a Parquet file: pick out its messages column as JSON first",
+}
+_UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_PROGRESS_STEP = MIB
+UNFINISHED = "the last line is not finished and was left out; it is read once the file has grown"
+BUFFER_BYTES = MIB // 4  # read at once; with the 8 KiB of the default, long lines are put together piece by piece
+LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
+SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
+
+
+class Shape(StrEnum):
+    """What the bytes are, before any format is asked."""
+
+    EMPTY = "empty"
+    SQLITE = "sqlite"
+    ZIP = "zip"
+    JSON = "json"  # one JSON value; a file of one line is this, and its one line is also in `lines()`
+    LINES = "lines"  # JSON Lines
+    TEXT = "text"  # anything else
+
+
+class Line(NamedTuple):
+    """One good line: number (from 1), offset of its first byte, the JSON object, the bytes without the newline."""
+
+    number: int
+    offset: int
+    obj: dict[str, Any]
+    raw: bytes
+
+    def column(self, key: str) -> int:
+        """The column (from 1) where a key stands first; 1 where it is not found."""
+        at = self.raw.find(b'"' + key.encode() + b'"')
+        return 1 if at < 0 else len(self.raw[:at].decode("utf-8", "replace")) + 1
+
+
+class Source:
+    """Bytes of one recording. Use as a context manager: a temporary file is removed at its end."""
+
+    def __init__(self, data: bytes | None, path: Path | None, *, strict: bool, limits: Limits) -> None:
+        self.strict = strict
+        self.limits = limits
+        self.notes = ImportNotes()
+        self.progress: Progress | None = None
+        self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
+        self.ahead: Ahead | None = None  # told the events of a large source while it is read
+        self._data = data
+        self._path = path
+        self._temporary: list[Path] = []
+        self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
+        self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
+        self.watch: Watch | None = None  # looks at what is parsed before the reader does
+        self._spoiled: set[int] = set()  # lines in which the watch changes something
+        self._watched: Any = None  # the whole value, once it has been looked at
+        self._json: dict[bool, Any] = {}  # by allow_nan
+        self._heads: list[Line] | None = None
+        self._shape: Shape | None = None
+        self._shelf: Shelf | None = None
+
+    @classmethod
+    def open(
+        cls,
+        recording: str | os.PathLike[str] | bytes | IO[bytes],
+        *,
+        strict: bool = False,
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+    ) -> Source:
+        """The bytes of a path, a binary file object or bytes. A gzip stream is inflated, other archives are refused.
+
+        Raises LimitExceeded, UnknownFormat (an archive), DamagedRecording (empty, UTF-16, a broken gzip stream).
+        """
+        source = _opened(recording, strict=strict, limits=limits or Limits())
+        source.progress = progress
+        try:
+            source._check_size()
+            if source.first_bytes.startswith(GZIP_MAGIC):
+                source._inflate()
+            source._refuse_other_kinds()
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        while self._temporary:
+            self._temporary.pop().unlink(missing_ok=True)
+
+    @property
+    def shelf(self) -> Shelf | None:
+        """Where the texts of events are kept instead of in memory; None for sources that are not worth it."""
+        if self._shelf is None and self.shelve is not None and self.size >= SHELVED_FROM:
+            self._shelf = Shelf(self.shelve, keeping=self.ahead is not None)
+        return self._shelf
+
+    @property
+    def size(self) -> int:
+        """Bytes in all, inflated."""
+        return len(self._data) if self._data is not None else self.path.stat().st_size
+
+    @property
+    def first_bytes(self) -> bytes:
+        """The first 4,096 bytes."""
+        return self.head(4096)
+
+    def head(self, size: int) -> bytes:
+        """The first `size` bytes."""
+        with self.stream() as stream:
+            return stream.read(size)
+
+    @property
+    def may_be_lines(self) -> bool:
+        """Could these be JSON Lines, as far as a quick look tells: a short file, or one with a second object on a line
+        of its own near the beginning."""
+        head = self.head(LINES_SEEN)
+        return len(head) < LINES_SEEN or (head.removeprefix(BOM).lstrip().startswith(b"{") and b"\n{" in head)
+
+    def stream(self) -> IO[bytes]:
+        """A new binary stream over all bytes."""
+        return BytesIO(self._data) if self._data is not None else open(self.path, "rb", BUFFER_BYTES)
+
+    @property
+    def path(self) -> Path:
+        """A real file with these bytes: the file itself where one was opened, else a temporary copy."""
+        if self._path is None:
+            self._path = self._temporary_file()
+            self._path.write_bytes(self._data or b"")
+        return self._path
+
+    def beside(self, suffix: str) -> Path | None:
+        """The file with the same name and one more suffix (`-wal`), where one stands beside the opened file."""
+        if self._path is None or self._path in self._temporary:
+            return None
+        other = self._path.with_name(self._path.name + suffix)
+        return other if other.is_file() else None
+
+    @property
+    def shape(self) -> Shape:
+        """What kind of bytes these are."""
+        if self._shape is None:
+            self._shape = self._find_shape()
+        return self._shape
+
+    def head_lines(self, count: int = 50) -> list[Line]:
+        """The first `count` (at most 50) good lines, to recognise a format by; damaged ones are passed over."""
+        if self._heads is None:
+            self._heads = self._read_heads()
+        return self._heads[:count]
+
+    def lines(self) -> Iterator[Line]:
+        """Every good line. A damaged one raises in strict mode and is noted and left out in lenient mode.
+
+        The beginning of an object at the end of the file is a file that is still being written: left out and noted
+        in both modes, when a line before it was good. Blank lines are passed over.
+        """
+        good = 0
+        for number, offset, raw, ended in self._raw_lines():
+            if number > self.notes.lines:
+                self.notes.lines = number
+            line = self._good_line(number, offset, raw, last=not ended and good > 0)
+            self._noted = max(self._noted, number)
+            if line is not None:
+                good += 1
+                yield line
+
+    def json(self, *, allow_nan: bool = False) -> Any:
+        """The whole as one JSON value, read once. Raises DamagedRecording with line and column, or LimitExceeded."""
+        if allow_nan not in self._json:
+            raw = self._whole()
+            value = self.parse(raw, allow_nan=allow_nan)
+            self._json[allow_nan] = value
+            if b"NaN" not in raw and b"Infinity" not in raw:
+                self._json[not allow_nan] = value
+        value = self._json[allow_nan]
+        if self.watch is not None and self._watched is not value:
+            self._watched = value
+            self.watch.check(value, None, self.problem, self._whole())
+        return value
+
+    def parse(self, raw: bytes, *, allow_nan: bool = False, what: str = "") -> Any:
+        """One JSON value of a part of the recording (a zip member, a database column, an embedded text).
+
+        `what` names the part in the message. In lenient mode NaN and repeated keys are mended and noted.
+        """
+        try:
+            value, mended, more = strict_json.decode(raw, self.limits, allow_nan=allow_nan, mend=not self.strict)
+        except strict_json.JsonProblem as problem:
+            raise self._error(problem, raw, what) from None
+        for reason, offset in mended:
+            line, column = _place(raw, offset)
+            self._mend(f"{what}: {reason}" if what else reason, line, column)
+        self.notes.mend(more)
+        if self.watch is not None and what:
+            self.watch.check(value, None, lambda message, line, column: self.problem(f"{what}: {message}"))
+        return value
+
+    def without_head(self, size: int) -> bytes:
+        """All bytes, the first `size` as blanks: places behind them stay what they are."""
+        with self.stream() as stream:
+            return re.sub(rb"[^\n]", b" ", stream.read(size)) + stream.read()
+
+    def drop_head(self, size: int, problem: strict_json.JsonProblem) -> None:
+        """Go on with the first bytes as blanks, because of a problem on their first line: raises it in strict mode."""
+        self._damaged(problem, 1, self.head(size))
+        self._data, self._path = self.without_head(size), None
+        self._json, self._heads, self._shape = {}, None, None
+
+    def text(self, raw: bytes | None = None) -> str:
+        """All bytes (or these) as text. Bytes that are not UTF-8 raise in strict mode, else become U+FFFD, noted."""
+        data = self._whole() if raw is None else raw
+        try:
+            decoded = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line, column = _place(data, error.start)
+            self.problem(f"the byte 0x{data[error.start]:02x}, which is not UTF-8", line, column)
+            decoded = data.decode("utf-8", "replace")
+        cleaned, count = normalise.text(decoded)
+        if count:
+            self._mend("a NUL character", *_place(data, data.find(b"\x00")))
+        return cleaned
+
+    def problem(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        """Something is wrong at a place: raises DamagedRecording in strict mode, is noted in lenient mode."""
+        if self.strict:
+            raise DamagedRecording(message, line=line, column=column)
+        self.notes.problem(message, line, column)
+
+    def nothing_left(self, otherwise: str) -> DamagedRecording:
+        """Why no session was found: the first damaged place that a lenient reading left out, else `otherwise`."""
+        first = next(iter(self.notes.problems), None)
+        if first is None:
+            return DamagedRecording(otherwise)
+        return DamagedRecording(f"{otherwise}: {first.message}", line=first.line, column=first.column)
+
+    def tolerate(self, line: int | None = None) -> AbstractContextManager[None, bool]:
+        """Around the handling of one line or record: a RecordingError inside skips it in lenient mode, and is noted.
+
+        Change nothing of your own inside before everything that can fail has been checked.
+        """
+        return _Tolerance(self, line)
+
+    # -- reading lines
+
+    def _raw_lines(self) -> Iterator[tuple[int, int, bytes, bool]]:
+        """Number, offset, bytes, and whether a newline ended it; a line over the limit is given cut."""
+        limit = self.limits.line_bytes
+        total, told, offset, number = self.size, 0, 0, 0
+        with self.stream() as stream:
+            if stream.read(3) != BOM:
+                stream.seek(0)
+            else:
+                offset = 3
+            while raw := stream.readline(limit + 2):
+                number += 1
+                start, offset = offset, offset + len(raw)
+                ended = raw.endswith(b"\n")
+                yield number, start, raw.rstrip(b"\r\n") if ended else raw, ended
+                while not ended and len(raw) == limit + 2:  # the rest of a line that is too long
+                    more = stream.readline(MIB)
+                    offset += len(more)
+                    ended = not more or more.endswith(b"\n")
+                if self.progress is not None and offset - told >= _PROGRESS_STEP:
+                    told = offset
+                    self.progress(offset, total)
+        if self.progress is not None:
+            self.progress(total, total)
+
+    def _good_line(self, number: int, offset: int, raw: bytes, *, last: bool) -> Line | None:
+        if not raw or not raw.strip(b" \t\r"):
+            return None
+        try:
+            value, mended, more = self._decode_line(raw)
+        except strict_json.JsonProblem as problem:
+            if last and problem.cut and raw.lstrip().startswith(b"{"):
+                if number > self._noted:
+                    self.notes.problem(f"{UNFINISHED}: {problem.reason}", number, _place(raw, len(raw))[1])
+            else:
+                self._damaged(problem, number, raw)
+            return None
+        first = number > self._noted
+        if self.watch is not None and first and self.watch.check(value, number, self.problem, raw):
+            self._spoiled.add(number)
+        elif self.watch is not None and number in self._spoiled:
+            self.watch.check(value, number, lambda *_: None)
+        if first:
+            for reason, at in mended:
+                self._mend(reason, number, _place(raw, at)[1])
+            self.notes.mend(more)
+        return Line(number, offset, value, raw)
+
+    def _decode_line(self, raw: bytes) -> strict_json.Decoded:
+        if len(raw) > self.limits.line_bytes:
+            raise strict_json.JsonProblem(f"a line longer than {self.limits.line_bytes} bytes", limit=True)
+        decoded = strict_json.decode(raw, self.limits)
+        if not isinstance(decoded.value, dict):
+            raise strict_json.JsonProblem(f"a JSON {_kind(decoded.value)} where an object should be", 0)
+        return decoded
+
+    def _damaged(self, problem: strict_json.JsonProblem, number: int, raw: bytes) -> None:
+        column = None if problem.offset is None else _place(raw, problem.offset)[1]
+        if self.strict:
+            kind = LimitExceeded if problem.limit else DamagedRecording
+            raise kind(problem.reason, line=number, column=column)
+        if number > self._noted:
+            self.notes.problem(problem.reason, number, column)
+
+    def _mend(self, reason: str, line: int | None, column: int | None) -> None:
+        if self.strict:
+            raise DamagedRecording(reason, line=line, column=column)
+        self.notes.mended += 1
+        self.notes.problem(f"{reason} (replaced)", line, column)
+
+    def _read_heads(self) -> list[Line]:
+        found: list[Line] = []
+        if self.first_bytes.startswith((SQLITE_MAGIC, ZIP_MAGIC)):
+            return found
+        progress, self.progress = self.progress, None
+        try:
+            for number, offset, raw, _ in self._raw_lines():
+                with suppress(strict_json.JsonProblem):
+                    found.append(Line(number, offset, self._decode_line(raw).value, raw))
+                if len(found) >= 50 or number >= 500 or offset > self.limits.head_bytes:
+                    break
+        finally:
+            self.progress = progress
+        return found
+
+    # -- the whole
+
+    def _find_shape(self) -> Shape:
+        first = self.first_bytes
+        if first.startswith(SQLITE_MAGIC):
+            return Shape.SQLITE
+        if first.startswith(ZIP_MAGIC):
+            return Shape.ZIP
+        start = self._first_character()
+        if not start:
+            return Shape.EMPTY
+        heads = self.head_lines(2)
+        if len(heads) == 2 and start != b"[":
+            return Shape.LINES
+        if start in (b"{", b"["):
+            try:
+                self.json(allow_nan=True)
+                return Shape.JSON
+            except RecordingError:
+                return Shape.LINES if heads else Shape.JSON
+        return Shape.LINES if heads else Shape.TEXT
+
+    def _first_character(self) -> bytes:
+        with self.stream() as stream:
+            if stream.read(3) != BOM:
+                stream.seek(0)
+            while block := stream.read(MIB):
+                if stripped := block.lstrip(b" \t\r\n"):
+                    return stripped[:1]
+        return b""
+
+    def _whole(self) -> bytes:
+        with self.stream() as stream:
+            return stream.read().removeprefix(BOM)
+
+    def _error(self, problem: strict_json.JsonProblem, raw: bytes, what: str) -> RecordingError:
+        kind = LimitExceeded if problem.limit else DamagedRecording
+        line, column = (None, None) if problem.offset is None else _place(raw, problem.offset)
+        if not what:
+            return kind(problem.reason, line=line, column=column)
+        place = f" (its line {line}, column {column})" if line is not None else ""
+        return kind(f"{what}: {problem.reason}{place}")
+
+    # -- opening
+
+    def _check_size(self) -> None:
+        limit = self.limits.request_bytes
+        if self.size > limit:
+            raise LimitExceeded(f"the file has {self.size} bytes (limit {limit})")
+        if self.size == 0:
+            raise DamagedRecording("the file is empty")
+
+    def _inflate(self) -> None:
+        target = self._temporary_file()
+        with self.stream() as packed, open(target, "wb") as unpacked:
+            inflate(packed, unpacked, self.size, self.limits)
+        self._data, self._path = None, target
+        if self.first_bytes.startswith(GZIP_MAGIC):
+            raise UnknownFormat("a gzip stream inside a gzip stream: only a single one is unpacked")
+        if self.size == 0:
+            raise DamagedRecording("the gzip stream is empty")
+
+    def _refuse_other_kinds(self) -> None:
+        first = self.first_bytes
+        for magic, name in REFUSED.items():
+            if first.startswith(magic):
+                raise UnknownFormat(f"this is {name}, not a recording; archives are not unpacked")
+        if first[257:262] == b"ustar":
+            raise UnknownFormat("this is a tar archive, not a recording; unpack it and import its files")
+        for magic, name in _UTF16.items():
+            if first.startswith(magic):
+                raise DamagedRecording(f"the file is {name} text: save it as UTF-8", line=1, column=1)
+
+    def _temporary_file(self) -> Path:
+        handle, name = tempfile.mkstemp(prefix="recording-")
+        os.close(handle)
+        self._temporary.append(Path(name))
+        return Path(name)
+
+
+class _Tolerance:
+    """A class, since it is entered for every line, and a generator takes thrice as long."""
+
+    __slots__ = ("_line", "_source")
+
+    def __init__(self, source: Source, line: int | None) -> None:
+        self._source, self._line = source, line
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, RecordingError) or isinstance(error, LimitExceeded):
+            return False
+        place = error.line if error.line is not None else self._line
+        if self._source.strict:
+            raise type(error)(error.reason, line=place, column=error.column) from error
+        self._source.notes.problem(error.reason, place, error.column)
+        return True
+
+
+def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bool, limits: Limits) -> Source:
+    if isinstance(recording, bytes | bytearray | memoryview):
+        return Source(bytes(recording), None, strict=strict, limits=limits)
+    if isinstance(recording, str | os.PathLike):
+        path = Path(recording)
+        if not path.is_file():
+            raise DamagedRecording(f"{path.name} is not a file that can be read")
+        return Source(None, path, strict=strict, limits=limits)
+    return _spooled(recording, strict=strict, limits=limits)
+
+
+def _spooled(stream: IO[bytes], *, strict: bool, limits: Limits) -> Source:
+    """A file object's bytes in a temporary file, so that they can be read more than once."""
+    source = Source(None, None, strict=strict, limits=limits)
+    target = source._path = source._temporary_file()
+    size = 0
+    with open(target, "wb") as out:
+        while block := stream.read(MIB):
+            size += len(block)
+            if size > limits.request_bytes:
+                source.close()
+                raise LimitExceeded(f"the file has more than {limits.request_bytes} bytes")
+            out.write(block)
+    return source
+
+
+def _place(raw: bytes, offset: int) -> tuple[int, int]:
+    """Line and column (characters), both from 1, of a byte offset."""
+    start = raw.rfind(b"\n", 0, offset) + 1
+    return raw.count(b"\n", 0, offset) + 1, len(raw[start:offset].decode("utf-8", "replace")) + 1
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    return {bool: "boolean", int: "number", float: "number", str: "text", list: "array"}[type(value)]

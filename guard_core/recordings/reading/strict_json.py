@@ -1,0 +1,282 @@
+"""JSON read strictly: nothing is accepted that a store or a page would refuse later.
+
+msgspec parses; it already refuses bad UTF-8, control characters, NaN and malformed numbers. Checked here on top:
+depth, digits, 64-bit range, keys per object, duplicate keys, and the two escapes that no store takes (NUL, lone
+surrogates), which are mended instead. The common line pays for one parse and one walk; the slow exact scan runs only
+where something looked wrong, to find the place.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.recordings.reading.limits import Limits
+
+MENDED_SHOWN = 100  # places kept per value; a line of 32 MiB could have five million
+_DECODER = msgspec.json.Decoder()
+_INT64 = 2**63
+_BYTE = re.compile(r" \(byte (\d+)\)$")
+# A string that never ends is one token too, so that the scan cannot mistake its content for structure.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
+_TOKEN = re.compile(_STRING + rb"|[{}\[\]]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN", re.DOTALL)
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole surrogate pair stays
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|(\\u0000)|\\.",
+    re.DOTALL,
+)
+_NOT_FINITE = re.compile(_STRING + rb"|(-?\bInfinity\b|\bNaN\b)", re.DOTALL)
+_COLON = re.compile(rb"\s*:")
+_SPACED_KEY = re.compile(rb'"[ ]+:')
+
+
+class Mended(NamedTuple):
+    """A place that was changed so that every store takes it. `offset` counts bytes from 0."""
+
+    reason: str
+    offset: int
+
+
+class Decoded(NamedTuple):
+    """A JSON value, what had to be mended in it (the first MENDED_SHOWN places), and how many places more."""
+
+    value: Any
+    mended: list[Mended]
+    more: int = 0
+
+
+class JsonProblem(Exception):
+    """Why these bytes are not taken, and where: `offset` counts bytes from 0, None where there is no one place.
+
+    `cut`: the bytes stop before the value does, and may be the beginning of a good one.
+    """
+
+    def __init__(self, reason: str, offset: int | None = None, *, limit: bool = False, cut: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.offset = offset
+        self.limit = limit
+        self.cut = cut
+
+
+def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Decoded:
+    """One JSON value. `allow_nan` reads NaN and Infinity as null; `mend` reads them so too, and keeps the last of
+    duplicate keys, and tells both. Raises JsonProblem."""
+    raw, mended, more = _mend_escapes(raw)
+    value = _parse(raw, limits, mended, allow_nan=allow_nan, mend=mend)
+    keys, negative_zero = _walk(raw, value, limits)
+    if _may_repeat_keys(raw, keys):
+        problem = _repeated_key(raw, keys)
+        if problem is not None:
+            if not mend:
+                raise problem
+            mended.append(Mended(problem.reason, problem.offset or 0))
+    return Decoded(_without_negative_zero(value) if negative_zero else value, mended, more)
+
+
+def _mend_escapes(raw: bytes) -> tuple[bytes, list[Mended], int]:
+    """NUL escapes as U+2400, escapes of lone surrogates as U+FFFD; offsets stay as they were."""
+    mended: list[Mended] = []
+    if b"\\u" not in raw or (b"\\u0000" not in raw and b"\\ud" not in raw and b"\\uD" not in raw):
+        return raw, mended, 0
+    found = 0
+
+    def replace(match: re.Match[bytes]) -> bytes:
+        nonlocal found
+        if not match[1] and not match[2]:
+            return match[0]
+        found += 1
+        if found <= MENDED_SHOWN:
+            reason = "a NUL character" if match[2] else "half of a surrogate pair, which is no character"
+            mended.append(Mended(reason, match.start()))
+        return b"\\u2400" if match[2] else b"\\ufffd"
+
+    raw = _ESCAPE.sub(replace, raw)
+    return raw, mended, max(found - MENDED_SHOWN, 0)
+
+
+def _parse(raw: bytes, limits: Limits, mended: list[Mended], *, allow_nan: bool, mend: bool) -> Any:
+    try:
+        return _DECODER.decode(raw)
+    except RecursionError as error:
+        raise _located(raw, limits) or _too_deep(limits, None) from error
+    except msgspec.ValidationError as error:  # a number out of range
+        raise _located(raw, limits) or JsonProblem("a number outside the range of numbers") from error
+    except UnicodeDecodeError as error:
+        raise _not_utf8(raw) from error
+    except msgspec.DecodeError as error:
+        problem = _located(raw, limits) or _syntax(str(error), raw)
+        if not problem.reason.startswith(("NaN", "Infinity")) or not (allow_nan or mend):
+            raise problem from error
+        if not allow_nan:
+            mended.append(Mended(problem.reason, problem.offset or 0))
+    return _parse(_finite(raw), limits, mended, allow_nan=False, mend=False)
+
+
+def _finite(raw: bytes) -> bytes:
+    return _NOT_FINITE.sub(lambda match: b"null" if match[1] else match[0], raw)
+
+
+def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:
+    """Keys in all and whether a negative zero is in the value; depth, keys and integers are checked level by level."""
+    level: list[Any] = [root]
+    keys = depth = 0
+    negative_zero = False
+    while level := [value for value in level if type(value) is dict or type(value) is list]:
+        depth += 1
+        if depth > limits.depth:
+            raise _located(raw, limits) or _too_deep(limits, None)
+        below: list[Any] = []
+        for container in level:
+            if type(container) is dict:
+                keys += len(container)
+                if len(container) > limits.keys:
+                    raise JsonProblem(f"an object with {len(container)} keys (limit {limits.keys})", 0, limit=True)
+                values: Iterable[Any] = container.values()
+            else:
+                values = container
+            for value in values:
+                kind = type(value)
+                if kind is str:  # most are
+                    continue
+                if kind is dict or kind is list:
+                    below.append(value)
+                elif kind is int:
+                    if not -_INT64 <= value < _INT64:
+                        raise _located(raw, limits) or JsonProblem(_range_reason(str(value), limits))
+                elif kind is float and value == 0.0 and math.copysign(1.0, value) < 0:
+                    negative_zero = True
+        level = below
+    if type(root) is int and not -_INT64 <= root < _INT64:
+        raise JsonProblem(_range_reason(str(root), limits), 0)
+    return keys, negative_zero
+
+
+def _may_repeat_keys(raw: bytes, keys: int) -> bool:
+    """Cheap and never wrong in saying no: are there more key separators in the text than keys in the value?"""
+    if b"\t" in raw or b"\n" in raw or b"\r" in raw:
+        return True
+    if b" :" in raw and _SPACED_KEY.search(raw):
+        return True
+    separators = raw.count(b'":')
+    if b'\\":' in raw:
+        if b'\\\\":' in raw:  # a key may end with a backslash
+            return True
+        separators -= raw.count(b'\\":')
+    return separators != keys
+
+
+def _repeated_key(raw: bytes, keys: int) -> JsonProblem | None:
+    """The first repeated key, found exactly: parse again and compare pairs with keys."""
+    repeated: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        names = {name for name, _ in items}
+        if len(names) != len(items) and not repeated:
+            seen: set[str] = set()
+            repeated.append(next(name for name, _ in items if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
+
+    try:
+        json.loads(raw, object_pairs_hook=pairs, parse_int=lambda _: 0, parse_float=lambda _: 0)
+    except (ValueError, RecursionError):  # not reached for bytes that msgspec took; the scan below decides then
+        return None
+    if not repeated:
+        return None
+    name = repeated[0]
+    return JsonProblem(f"the key {json.dumps(name[:80])} twice in one object", _second_key_offset(raw, name))
+
+
+def _second_key_offset(raw: bytes, name: str) -> int:
+    """Where the key stands for the second time in one object."""
+    stack: list[set[bytes]] = []
+    for match in _TOKEN.finditer(raw):
+        token = match[0]
+        if token in (b"{", b"["):
+            stack.append(set())
+        elif token in (b"}", b"]"):
+            stack.pop()
+        elif token[:1] == b'"' and _COLON.match(raw, match.end()) and _DECODER.decode(token) == name:
+            if name.encode("utf-8", "replace") in stack[-1]:
+                return match.start()
+            stack[-1].add(name.encode("utf-8", "replace"))
+    return 0
+
+
+def _located(raw: bytes, limits: Limits) -> JsonProblem | None:
+    """The first place that breaks a rule of ours, by an exact scan of the tokens."""
+    depth = 0
+    for match in _TOKEN.finditer(raw):
+        token = match[0]
+        first = token[:1]
+        if first == b'"':
+            continue
+        if first in b"{[":
+            depth += 1
+            if depth > limits.depth:
+                return _too_deep(limits, match.start())
+        elif first in b"}]":
+            depth -= 1
+        elif token in (b"NaN", b"Infinity", b"-Infinity"):
+            return JsonProblem(f"{token.decode().lstrip('-')}, which is not a JSON number", match.start())
+        else:
+            reason = _number_reason(token.decode("ascii"), limits)
+            if reason:
+                return JsonProblem(reason, match.start())
+    return None
+
+
+def _number_reason(token: str, limits: Limits) -> str:
+    digits = token.lstrip("-")
+    if digits.isdigit():
+        if len(digits) > limits.digits or not -_INT64 <= int(token) < _INT64:
+            return _range_reason(token, limits)
+        return ""
+    try:
+        return "" if math.isfinite(float(token)) else f"the number {token[:30]}, which is too large for a float"
+    except ValueError:
+        return ""  # malformed: the parser's own words are better
+
+
+def _range_reason(token: str, limits: Limits) -> str:
+    digits = len(token.lstrip("-"))
+    if digits > limits.digits:
+        return f"a number of {digits} digits (limit {limits.digits})"
+    return f"the number {token}, which is outside the 64-bit range"
+
+
+def _too_deep(limits: Limits, offset: int | None) -> JsonProblem:
+    return JsonProblem(f"nesting deeper than {limits.depth} levels", offset, limit=True)
+
+
+def _not_utf8(raw: bytes) -> JsonProblem:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return JsonProblem(f"the byte 0x{raw[error.start]:02x}, which is not UTF-8", error.start)
+    return JsonProblem("text that is not UTF-8")  # pragma: no cover - the decoder just said so
+
+
+def _syntax(message: str, raw: bytes) -> JsonProblem:
+    if not raw.strip():
+        return JsonProblem("nothing where a JSON value should be", 0)
+    if message.startswith("Input data was truncated"):
+        return JsonProblem("JSON that ends too early", len(raw.rstrip()), cut=True)
+    found = _BYTE.search(message)
+    offset = int(found[1]) if found else None
+    words = _BYTE.sub("", message).removeprefix("JSON is malformed: ")
+    cut = words == "invalid number" and offset == len(raw)  # `-`, `2.` or `1e` at the end
+    return JsonProblem(f"not valid JSON: {words}", offset, cut=cut)
+
+
+def _without_negative_zero(value: Any) -> Any:
+    """-0.0 as 0.0: stores disagree about it."""
+    if isinstance(value, dict):
+        return {key: _without_negative_zero(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_negative_zero(item) for item in value]
+    return 0.0 if isinstance(value, float) and value == 0.0 else value

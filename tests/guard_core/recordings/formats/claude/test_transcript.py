@@ -1,0 +1,419 @@
+"""Claude Code transcripts."""
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.claude.log import CLEARED
+from guard_core.recordings.formats.claude.transcript import FORMAT
+from guard_core.sessions import Evidence, SubAgent
+from guard_core.views import Inserted, Rewritten, Span
+from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
+
+SUMMARY = "This session is being continued from a previous conversation that ran out of context. We did X."
+
+
+def user(uuid, parent, content="Look", **fields):
+    message = {"role": "user", "content": content}
+    return {"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message, **fields}
+
+
+def answer(uuid, parent, content="Done", id=None, prompt=100, **fields):
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [content]
+    usage = {"input_tokens": 3, "cache_read_input_tokens": prompt - 3, "cache_creation_input_tokens": 0}
+    message = {"id": id or f"m-{uuid}", "role": "assistant", "model": "model-1", "content": blocks, "usage": usage}
+    return {"type": "assistant", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message, **fields}
+
+
+def call(id, name="Read"):
+    return {"type": "tool_use", "id": id, "name": name, "input": {"path": "a.py"}}
+
+
+def result(id, content="text"):
+    return [{"type": "tool_result", "tool_use_id": id, "content": content}]
+
+
+def boundary(uuid, logical, **details):
+    metadata = {"trigger": "auto", "preTokens": 155_000, **details}
+    line = {"type": "system", "subtype": "compact_boundary", "uuid": uuid, "parentUuid": None, "sessionId": "s"}
+    return {**line, "logicalParentUuid": logical, "compactMetadata": metadata}
+
+
+def attachment(uuid, parent, content, **fields):
+    return {"type": "attachment", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "attachment": content, **fields}
+
+
+def read(*objects, **options):
+    return read_as(FORMAT, lines(*objects), **options)
+
+
+def session(*objects):
+    return read(*objects).sessions[0]
+
+
+def test_the_samples_give_the_counted_facts():
+    check_sample_facts(FORMAT, "claude-code")
+
+
+def test_the_lines_of_one_message_are_one_event_and_one_call():
+    recording = read(
+        user("u1", None),
+        answer("a1", "u1", {"type": "thinking", "thinking": "Hm", "signature": "AAAA"}, id="m1", prompt=120),
+        answer("a2", "a1", "I look", id="m1", prompt=120),
+        answer("a3", "a2", call("t1"), id="m1", prompt=120),
+    )
+    found = recording.sessions[0]
+
+    assert [type(part) for part in found.events[1].parts][::2] == [ReasoningPart, ToolCallPart]
+    assert [(step.at, step.response, step.prompt_tokens, step.cached_tokens) for step in found.calls] == [
+        (1, 1, 120, 117)
+    ]
+    assert (recording.facts.prompt_tokens_sum, recording.notes.folded) == (120, 2)
+
+
+def test_results_of_parallel_calls_belong_to_the_session():
+    found = session(
+        user("u1", None),
+        answer("a1", "u1", call("t1"), id="m1"),
+        answer("a2", "a1", call("t2"), id="m1"),
+        user("r1", "a1", result("t1", "first")),
+        user("r2", "a2", result("t2", "second")),
+        answer("a3", "r2"),
+    )
+
+    contents = [part.content for event in found.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert contents == ["first", "second"]
+    assert [step.at for step in found.calls] == [1, 4]
+
+
+def test_a_rewound_branch_is_left_out_but_its_calls_are_counted_apart():
+    recording = read(
+        user("u1", None), answer("a1", "u1", "old", prompt=50), user("u2", None, "Again"), answer("a2", "u2", "new")
+    )
+    found = recording.sessions[0]
+
+    assert texts(found) == ["Again", "new"]
+    assert [step.prompt_tokens for step in found.side_calls] == [50]
+    assert recording.facts.model_calls == 2
+    assert "2 messages on edited or rewound branches" in found.notes[0]
+
+
+def test_a_summary_is_no_event_of_the_log():
+    found = session(
+        user("u1", None),
+        answer("a1", "u1"),
+        boundary("b", "a1"),
+        user("s1", "b", SUMMARY, isCompactSummary=True),
+        answer("a2", "s1", prompt=20),
+    )
+    compaction = found.compactions[0]
+
+    assert texts(found) == ["Look", "Done", "Done"]
+    assert (compaction.at, compaction.base, compaction.kind) == (2, (Inserted(0),), "summary")
+    assert (compaction.evidence, compaction.tokens_before, compaction.trigger) == (Evidence.DECLARED, 155_000, "auto")
+    assert compaction.messages[0].parts[0].text == SUMMARY
+
+
+def test_preserved_messages_are_the_tail_behind_the_summary():
+    found = session(
+        user("u1", None),
+        answer("a1", "u1"),
+        user("u2", "a1", "Keep me"),
+        answer("a2", "u2", "Kept"),
+        boundary("b", "a2", preservedMessages={"anchorUuid": "s1", "uuids": ["u2", "a2"]}, postTokens=9000),
+        user("s1", "b", SUMMARY, isCompactSummary=True),
+        user("u3", "a2", "Next"),
+    )
+    compaction = found.compactions[0]
+
+    assert texts(found) == ["Look", "Done", "Keep me", "Kept", "Next"]
+    assert (compaction.at, compaction.base) == (4, (Inserted(0), Span(2, 4)))
+    assert (compaction.kind, compaction.tokens_after) == ("summary+tail", 9000)
+
+
+def test_a_preserved_segment_is_the_tail_too():
+    segment = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
+    found = session(
+        user("u1", None),
+        answer("a1", "u1"),
+        user("u2", "a1", "Keep me"),
+        answer("a2", "u2", "Kept"),
+        boundary("b", "a2", preservedSegment=segment),
+        {"type": "attachment", "uuid": "x", "parentUuid": "b", "sessionId": "s"},
+        user("s1", "x", SUMMARY, isCompactSummary=True),
+        user("u3", "a2", "Next"),
+    )
+
+    assert found.compactions[0].base == (Inserted(0), Span(2, 4))
+    assert len(found.compactions) == 1
+
+
+def test_messages_hung_below_the_boundary_stand_before_the_summary():
+    kept = {"anchorUuid": "b", "uuids": ["u1", "a1"]}
+    found = session(
+        user("u1", None, "Keep me"),
+        answer("a1", "u1", "Kept"),
+        user("u2", "a1", "Sum me up"),
+        answer("a2", "u2", "Gone"),
+        boundary("b", "a2", preservedMessages=kept),
+        user("s1", "b", SUMMARY, isCompactSummary=True),
+        user("u3", "s1", "Next"),
+    )
+
+    assert found.compactions[0].base == (Span(0, 2), Inserted(0))
+
+
+def test_a_summary_of_older_versions_is_matched_by_its_wording():
+    recording = read(user("u1", None), answer("a1", "u1"), user("s1", "a1", SUMMARY), answer("a2", "s1"))
+
+    assert [item.evidence for item in recording.sessions[0].compactions] == [Evidence.MATCHED]
+    assert recording.facts.compactions == 1
+
+
+def test_the_wording_counts_no_more_where_the_version_marks_its_summaries():
+    pasted = user("s1", "a1", SUMMARY, version="1.0.128")
+    recording = read(user("u1", None), answer("a1", "u1"), pasted, answer("a2", "s1"))
+
+    assert recording.sessions[0].compactions == ()
+    assert recording.facts.compactions == 0
+
+
+def test_the_wording_behind_a_boundary_is_the_summary_of_any_version():
+    plain = user("s1", "b", SUMMARY, version="2.1.80")
+    found = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), plain, answer("a2", "s1"))
+
+    assert [item.kind for item in found.compactions] == ["summary"]
+    assert texts(found) == ["Look", "Done", "Done"]
+
+
+def test_a_request_that_shrank_with_no_compaction_in_the_file_is_told():
+    found = session(
+        user("u1", None), answer("a1", "u1", prompt=150_000), user("u2", "a1"), answer("a2", "u2", prompt=20_000)
+    )
+
+    assert found.notes == (
+        "requests that shrank with no compaction in the file: 1, the first from 150000 to 20000 tokens at line 4",
+    )
+
+
+def test_the_wording_inside_a_tool_result_is_no_compaction():
+    recording = read(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", result("t1", SUMMARY)))
+
+    assert recording.sessions[0].compactions == ()
+    assert recording.facts.compactions == 0
+
+
+def test_a_file_that_starts_at_a_boundary_says_so():
+    found = session(boundary("b", "lost"), user("s1", "b", SUMMARY, isCompactSummary=True), answer("a1", "s1"))
+
+    assert found.compactions[0].at == 0
+    assert found.compactions[0].note == "the history before this compaction is not in the file"
+
+
+def test_a_file_that_begins_in_the_middle_says_so():
+    assert session(user("u9", "lost")).notes == (
+        "the file begins in the middle of a session: what came before is not in it",
+    )
+
+
+def test_a_boundary_without_summary_is_opaque():
+    found = session(user("u1", None), answer("a1", "u1"), boundary("b", "a1"), user("u2", "b"))
+
+    assert (found.compactions[0].kind, found.compactions[0].base) == ("opaque", ())
+
+
+def test_a_micro_compaction_clears_results_in_place():
+    line = boundary("b", "r1", compactedToolIds=["t1"], tokensSaved=5_000)
+    found = session(
+        user("u1", None),
+        answer("a1", "u1", call("t1")),
+        user("r1", "a1", result("t1", "long text")),
+        {**line, "subtype": "microcompact_boundary", "microcompactMetadata": line.pop("compactMetadata")},
+        answer("a2", "b"),
+    )
+    kept, rewritten = found.compactions[0].base
+
+    assert (kept, rewritten.event) == (Span(0, 2), 2)
+    assert isinstance(rewritten, Rewritten)
+    assert rewritten.message.parts[0].content == CLEARED
+    assert found.compactions[0].tokens_after == 150_000
+
+
+def test_sub_agents_inside_the_file_are_sessions_of_their_own():
+    recording = read(
+        user("u1", None),
+        user("s1", None, "Search", isSidechain=True, agentId="k1"),
+        answer("s2", "s1", "Found", prompt=7, isSidechain=True, agentId="k1"),
+        answer("a1", "u1"),
+    )
+    main, agent = recording.sessions
+
+    assert (texts(main), texts(agent)) == (["Look", "Done"], ["Search", "Found"])
+    assert (agent.source_id, agent.parent) == ("k1", main.source_id)
+    assert [step.prompt_tokens for step in main.side_calls] == [7]
+    assert recording.facts.model_calls == 1
+
+
+def synthetic(uuid, parent, content, **fields):
+    line = answer(uuid, parent, content, prompt=3, **fields)
+    line["message"]["model"] = "<synthetic>"
+    return line
+
+
+def test_errors_in_the_place_of_an_answer_are_no_calls_and_not_sent():
+    marked = synthetic("a2", "a1", "Prompt is too long", isApiErrorMessage=True)
+    recording = read(user("u1", None), synthetic("a1", "u1", "API Error: 529"), marked, user("u2", "a2"))
+
+    assert recording.sessions[0].calls == ()
+    assert texts(recording.sessions[0]) == ["Look", "Look"]
+    assert recording.facts.model_calls == 0
+
+
+def test_words_put_into_the_mouth_of_the_model_are_sent_but_no_call():
+    found = session(user("u1", None), synthetic("a1", "u1", "No response requested."), user("u2", "a1", "Next"))
+
+    assert texts(found) == ["Look", "No response requested.", "Next"]
+    assert found.calls == ()
+
+
+def test_a_sub_agent_may_be_compacted_itself():
+    side = {"isSidechain": True, "agentId": "k1"}
+    main, agent = read(
+        user("u1", None),
+        user("s1", None, "Search", **side),
+        answer("s2", "s1", "Found", **side),
+        {**boundary("b", "s2"), **side},
+        user("s3", "b", SUMMARY, isCompactSummary=True, **side),
+        answer("s4", "s3", "Done", **side),
+        answer("a1", "u1"),
+    ).sessions
+
+    assert (texts(agent), [item.at for item in agent.compactions]) == (["Search", "Found", "Done"], [2])
+    assert main.compactions == ()
+
+
+def test_an_answer_written_before_its_question_stands_behind_it():
+    side = {"isSidechain": True, "agentId": "k1"}
+    found = session(answer("s2", "s1", "Found", **side), user("s1", None, "Search", **side))
+
+    assert texts(found) == ["Search", "Found"]
+    assert [step.at for step in found.calls] == [1]
+
+
+def test_the_structured_copy_of_a_result_is_not_counted():
+    recording = read(user("u1", None), user("r1", "u1", result("t1", "seen"), toolUseResult={"stdout": "x" * 9000}))
+
+    assert recording.facts.largest_tool_result_chars == 4
+
+
+def test_images_are_sized_not_counted_as_text():
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4000}}
+    found = session(user("u1", None, [image]), user("r1", "u1", result("t1", [image, {"type": "text", "text": "ok"}])))
+
+    assert found.events[0].parts == (MediaPart(mime="image/png", size=3000),)
+    assert found.events[1].parts[0].content == "ok"
+    assert found.events[1].parts[1].size == 3000
+
+
+def test_automatic_messages_start_no_turn():
+    found = session(
+        user("u1", None, "<local-command-stdout>ok</local-command-stdout>"), user("u2", "u1", "Reminder", isMeta=True)
+    )
+
+    assert [event.starts_turn() for event in found.events] == [False, False]
+
+
+def test_a_damaged_line_in_the_middle_does_not_lose_what_was_before():
+    data = lines(user("u1", None)) + b"{broken\n" + lines(answer("a2", "a1"), user("u3", "a2", "Next"))
+
+    assert texts(read_as(FORMAT, data).sessions[0]) == ["Look", "Done", "Next"]
+
+
+def test_a_title_is_taken_from_the_file():
+    named = {"type": "custom-title", "customTitle": "My refactoring", "sessionId": "s"}
+
+    assert session({"type": "summary", "summary": "Other", "leafUuid": "x"}, user("u1", None), named).title == (
+        "My refactoring"
+    )
+
+
+def test_a_summary_line_about_another_conversation_is_no_title():
+    other = {"type": "summary", "summary": "Other", "leafUuid": "x"}
+    own = {"type": "summary", "summary": "Own", "leafUuid": "u1"}
+
+    assert session(other, user("u1", None)).title == ""
+    assert session(own, other, user("u1", None)).title == "Own"
+
+
+def test_tool_outputs_that_were_moved_out_are_told():
+    preview = result("t1", "<persisted-output>\nOutput too large (2 MB)")
+    found = session(user("u1", None), answer("a1", "u1", call("t1")), user("r1", "a1", preview), answer("a2", "r1"))
+
+    assert found.notes == ("tool outputs moved to files of their own, their previews were sent: 1",)
+
+
+def test_sub_agents_with_files_of_their_own_are_told():
+    done = user("r1", "a1", result("t1", "found"), toolUseResult={"agentId": "k1", "totalTokens": 90})
+    found = session(user("u1", None), answer("a1", "u1", call("t1", "Task")), done, answer("a2", "r1"))
+
+    assert found.notes == ("sub-agents with transcripts of their own (agent-*.jsonl): 1",)
+    assert found.sub_agents == (SubAgent("k1", "t1", 1),)
+
+
+@pytest.mark.parametrize("version", ["", "1.0.x", "9" * 5000, "1.0.29", "0.2.126"])
+def test_a_version_that_is_not_known_to_mark_is_matched_by_the_wording(version):
+    assert read(user("u1", None), user("s1", "u1", SUMMARY, version=version)).facts.compactions == 1
+
+
+def test_system_prompt_and_tools_are_read_where_they_are_written_down():
+    tool = {"name": "Read", "description": "Reads", "input_schema": {"type": "object"}}
+    late = {"name": "Cron", "defer_loading": True}
+    shape = {"system": [{"type": "text", "text": "Be brief."}], "tools": [tool, late]}
+    line = {"type": "api-request-shape", "sessionId": "s", "shape": shape}
+    snapshot = {"type": "prompt_snapshot", "systemPrompt": ["Be short."]}
+    recording = read(user("u1", None), line, attachment("x", "u1", snapshot), line, answer("a1", "x"))
+    found = recording.sessions[0]
+
+    assert [part.text for part in found.system] == ["Be brief."]
+    assert [(item.name, item.description, item.schema) for item in found.tools] == [
+        ("Read", "Reads", {"type": "object"})
+    ]
+    assert session(user("u1", None), attachment("x", "u1", snapshot)).system[0].text == "Be short."
+
+
+def test_a_later_system_prompt_is_told():
+    first, later = ({"type": "api-request-shape", "shape": {"system": name, "tools": []}} for name in ("One", "Two"))
+
+    assert read(user("u1", None), first, later).notes.skipped == {"later system prompt or tools": 1}
+
+
+def test_tokens_that_are_text_are_damage():
+    bad = answer("a1", "u1")
+    bad["message"]["usage"]["input_tokens"] = "3"
+
+    with pytest.raises(DamagedRecording, match=r"line 2, column \d+: input_tokens is '3'"):
+        read(user("u1", None), bad, strict=True)
+
+
+def test_wrong_types_anywhere_are_survived():
+    shape = {"system": [{"type": "text", "text": "Be brief."}], "tools": [{"name": "Read", "input_schema": {}}]}
+    rendered = {"rendered": [{"content": "Today"}], "renderedRole": "system"}
+    file = {"type": "file", "content": {"type": "text", "file": {"content": "a"}}}
+    kept = {"anchorUuid": "s1", "uuids": ["u1"]}
+    micro = {**boundary("c", "a2"), "subtype": "microcompact_boundary"}
+    records = [
+        {"type": "summary", "summary": "Own", "leafUuid": "u1"},
+        user("u1", None, version="2.1.0"),
+        attachment("x1", "u1", {"type": "date"}, **rendered),
+        attachment("x2", "x1", file),
+        {"type": "api-request-shape", "shape": shape},
+        answer("a1", "x2", call("t1")),
+        user("r1", "a1", result("t1"), toolUseResult={"agentId": "k1"}),
+        boundary("b", "r1", preservedMessages=kept, preservedSegment={"headUuid": "u1", "tailUuid": "a1"}),
+        user("s1", "b", SUMMARY, isCompactSummary=True),
+        answer("a2", "s1"),
+        {**micro, "microcompactMetadata": {"compactedToolIds": ["t1"], "preTokens": 9, "tokensSaved": 3}},
+    ]
+    for index, record in enumerate(records):
+        rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)

@@ -1,0 +1,331 @@
+"""Codex CLI rollouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.codex.rollout import FORMAT
+from guard_core.sessions import Evidence
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+TIME = "2026-03-01T10:00:00.000Z"
+
+
+def line(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": TIME, "type": kind, "payload": payload}
+
+
+def item(**payload: Any) -> dict[str, Any]:
+    return line("response_item", **payload)
+
+
+def user(text: str) -> dict[str, Any]:
+    return item(type="message", role="user", content=[{"type": "input_text", "text": text}])
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return item(type="message", role="assistant", content=[{"type": "output_text", "text": text}])
+
+
+def call(call_id: str, arguments: str = '{"cmd": "ls"}') -> dict[str, Any]:
+    return item(type="function_call", name="shell", arguments=arguments, call_id=call_id)
+
+
+def result(call_id: str, output: Any = "a.txt") -> dict[str, Any]:
+    return item(type="function_call_output", call_id=call_id, output=output)
+
+
+def usage(prompt: int, total: int, **more: Any) -> dict[str, Any]:
+    info = {
+        "last_token_usage": {"input_tokens": prompt, "cached_input_tokens": prompt // 2, **more},
+        "total_token_usage": {"input_tokens": total},
+        "model_context_window": 121_600,
+    }
+    return line("event_msg", type="token_count", info=info)
+
+
+META = line("session_meta", id="s1", base_instructions={"text": "Be brief."})
+TURN = (user("List the files"), assistant("I look."), call("c1"), result("c1"), usage(900, 900))
+
+
+def session_of(*objects: dict[str, Any], meta: dict[str, Any] = META):
+    return read_as(FORMAT, lines(meta, *objects)).sessions[0]
+
+
+def test_one_response_is_one_event_with_its_text_and_calls():
+    session = session_of(*TURN, assistant("Done."), usage(1_000, 1_900))
+    assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert isinstance(session.events[1].parts[1], ToolCallPart)
+    assert session.events[1].parts[1].arguments == {"cmd": "ls"}
+    assert session.events[2].parts[0] == ToolResultPart("shell", "a.txt", "c1")
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 900), (3, 3, 1_000)]
+
+
+def test_system_prompt_and_window_come_from_the_file():
+    session = session_of(*TURN)
+    assert session.system is not None
+    assert session.system[0].text == "Be brief."
+    assert session.window is not None
+    assert session.window.value == 121_600
+    assert session.tools is None
+
+
+def test_a_token_count_with_the_same_total_is_not_a_second_call():
+    recording = read_as(FORMAT, lines(META, *TURN, usage(900, 900), usage(900, 900)))
+    assert recording.facts.model_calls == 1
+    assert recording.notes.folded == 2
+
+
+def test_usage_records_take_over_from_the_first_one_on():
+    record = line("token_usage_record", response_id="r2", usage={"input_tokens": 1_000})
+    recording = read_as(FORMAT, lines(META, *TURN, assistant("Done."), record, usage(1_000, 1_900)))
+    assert recording.facts.prompt_tokens_sum == 1_900
+    assert recording.sessions[0].calls[1].source_id == "r2"
+
+
+def test_usage_ahead_of_its_response_belongs_to_what_follows():
+    session = session_of(user("Go"), usage(500, 500), call("c1"), result("c1"), usage(600, 1_100), assistant("Done."))
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 500), (3, 3, 600)]
+
+
+def test_an_interrupted_response_is_a_call_without_tokens():
+    session = session_of(user("Go"), assistant("I beg"), user("Stop"), assistant("Stopped."), usage(400, 400))
+    assert [step.prompt_tokens for step in session.calls] == [None, 400]
+
+
+def test_messages_that_codex_wrote_do_not_start_a_turn():
+    own = (user("<environment_context>x</environment_context>"), user("# AGENTS.md instructions for /r"))
+    session = session_of(*own, *TURN)
+    assert [event.starts_turn() for event in session.events[:3]] == [False, False, True]
+
+
+def test_a_replacement_history_is_the_exact_new_context():
+    history = [user("List the files")["payload"], user("Another language model started: files")["payload"]]
+    compacted = line("compacted", message="Another language model started: files", replacement_history=history)
+    estimate = usage(0, 900, total_tokens=321)
+    session = session_of(*TURN, compacted, estimate, assistant("Next."), usage(300, 1_200))
+    found = session.compactions[0]
+    assert (found.at, found.evidence, found.kind, found.tokens_after) == (3, Evidence.DECLARED, "summary", 321)
+    assert kept(found.base) == [0]
+    assert "Another language model started: files" not in texts(session)
+    assert found.messages[0].parts[0].text.endswith("files")
+
+
+@pytest.mark.parametrize(
+    ("before", "trigger"),
+    [
+        ((), "auto"),
+        ((line("event_msg", type="turn_aborted"),), ""),
+        ((assistant("Done."), line("event_msg", type="task_complete")), ""),
+    ],
+    ids=["behind a result", "behind an interruption", "between two turns"],
+)
+def test_a_compaction_between_the_steps_of_a_turn_is_automatic(before, trigger):
+    compacted = line("compacted", message="Files", replacement_history=[user("List the files")["payload"]])
+    [compaction] = session_of(*TURN, *before, compacted).compactions
+    assert compaction.trigger == trigger
+
+
+def test_an_encrypted_summary_is_opaque():
+    history = [user("List the files")["payload"], {"type": "compaction", "encrypted_content": "QUJDRA=="}]
+    session = session_of(*TURN, line("compacted", message="", replacement_history=history))
+    found = session.compactions[0]
+    assert found.kind == "opaque"
+    assert found.messages[0].parts == (ReasoningPart(opaque_bytes=4),)
+    assert found.note
+
+
+def test_a_compaction_without_replacement_history_keeps_opening_user_messages_and_summary():
+    opening = user("<environment_context>x</environment_context>")
+    session = session_of(opening, *TURN, line("compacted", message="All files listed."))
+    found = session.compactions[0]
+    assert kept(found.base) == [0, 1]
+    assert found.messages[0].parts[0].text == "All files listed."
+    assert "put together" in found.note
+
+
+def test_the_summarisers_answer_and_call_stay_out_of_the_log():
+    compacted = line("compacted", message="Another language model: Files are listed.", replacement_history=[])
+    recording = read_as(FORMAT, lines(META, *TURN, assistant("Files are listed."), usage(950, 1_850), compacted))
+    session = recording.sessions[0]
+    assert "Files are listed." not in texts(session)
+    assert session.compactions[0].summariser is not None
+    assert session.compactions[0].summariser.prompt_tokens == 950
+    assert [step.prompt_tokens for step in session.calls] == [900]
+    assert recording.facts.model_calls == 2
+
+
+def test_rolled_back_turns_leave_the_log():
+    rollback = line("event_msg", type="thread_rolled_back", num_turns=1)
+    session = session_of(*TURN, user("Delete them"), assistant("Really?"), usage(1_000, 1_900), rollback, user("Keep"))
+    assert texts(session)[-1] == "Keep"
+    assert "Delete them" not in texts(session)
+    assert [step.prompt_tokens for step in session.side_calls] == [1_000]
+
+
+HEADER = {"id": "old", "timestamp": TIME, "instructions": None}
+BARE = [entry["payload"] for entry in TURN[:4]]
+DONE = assistant("Done.")["payload"]
+
+
+def test_what_codex_told_ahead_of_a_turn_is_rolled_back_with_it():
+    opening, news = (user(f"<environment_context>{words}</environment_context>") for words in ("a", "b"))
+    rollback = line("event_msg", type="thread_rolled_back", num_turns=1)
+    session = session_of(opening, *TURN, news, user("Delete them"), assistant("Really?"), rollback, user("Keep"))
+    assert [text[:22] for text in texts(session)] == ["<environment_context>a", "List the files", "I look.", "", "Keep"]
+    first = session_of(opening, *TURN, rollback)
+    assert [text[:22] for text in texts(first)] == ["<environment_context>a"]
+
+
+def test_old_rollouts_with_bare_items_have_calls_without_tokens():
+    recording = read_as(FORMAT, lines(HEADER, *BARE, DONE))
+    assert [(step.at, step.prompt_tokens) for step in recording.sessions[0].calls] == [(1, None), (3, None)]
+    assert recording.sessions[0].started_at is not None
+    assert recording.facts.model_calls == 0
+    assert recording.facts.tool_results == 1
+
+
+def test_a_rollout_in_one_object_has_calls_without_tokens():
+    session = {"timestamp": TIME, "id": "first", "instructions": ""}
+    recording = read_as(FORMAT, {"session": session, "items": [*BARE, DONE]})
+    assert recording.sessions[0].source_id == "first"
+    assert [step.at for step in recording.sessions[0].calls] == [1, 3]
+    assert recording.facts.messages == 3
+    assert not recognises(FORMAT, {"session": session, "items": [{"type": "novel"}]})
+
+
+def test_a_state_line_tells_where_a_response_ends_that_wrote_its_text_behind_the_result():
+    state = {"record_type": "state"}
+    recording = read_as(FORMAT, lines(HEADER, BARE[0], state, *BARE[2:], BARE[1], state, DONE))
+    assert [step.at for step in recording.sessions[0].calls] == [1, 3]
+
+
+def test_a_turn_context_after_every_request_tells_where_a_response_ends():
+    context = line("turn_context", model="m")
+    recording = read_as(
+        FORMAT,
+        lines(META, TURN[0], context, TURN[2], TURN[1], TURN[3], context, call("c2"), result("c2"), assistant("Done.")),
+    )
+    assert [step.at for step in recording.sessions[0].calls] == [1, 3]
+
+
+def test_such_a_turn_context_may_stand_behind_a_text_that_came_late():
+    context = line("turn_context", model="m")
+    late = (TURN[0], context, TURN[2], TURN[3], TURN[1], context, assistant("Done."))
+    assert [step.at for step in session_of(*late).calls] == [1, 3]
+    complete = line("event_msg", type="task_complete")
+    newer = (TURN[0], context, TURN[2], TURN[3], assistant("Done."), complete, context, user("More"))
+    assert [step.at for step in session_of(*newer).calls] == [1, 3]
+
+
+def test_a_response_that_was_cut_and_asked_for_again_is_one_call():
+    context = line("turn_context", model="m")
+    again = (assistant("I look"), context, *TURN[1:3], usage(900, 900), TURN[3])
+    assert [step.prompt_tokens for step in session_of(TURN[0], *again).calls] == [900]
+
+
+def test_result_lists_and_pictures_are_text_and_media():
+    output = [
+        {"type": "input_text", "text": "seen"},
+        {"type": "input_image", "image_url": "data:image/png;base64,QUJD"},
+    ]
+    recording = read_as(FORMAT, lines(META, *TURN[:3], result("c1", output)))
+    parts = recording.sessions[0].events[2].parts
+    assert parts[0].content == "seen"
+    assert parts[1].size == 3
+    assert recording.facts.largest_tool_result_chars == 4
+
+
+def test_the_estimate_behind_a_compaction_may_follow_the_next_user_message():
+    compacted = line("compacted", message="Files are listed.", replacement_history=[])
+    session = session_of(*TURN, compacted, user("Next"), usage(0, 900, total_tokens=321), assistant("Yes."))
+    assert session.compactions[0].tokens_after == 321
+
+
+def test_the_answer_that_codex_takes_over_from_a_review_is_no_call():
+    action = user("<user_action>\n<context>User initiated a review task.</context></user_action>")
+    session = session_of(*TURN, action, assistant("All is well."), user("Good"), assistant("Yes."), usage(950, 1_850))
+    assert [step.prompt_tokens for step in session.calls] == [900, 950]
+    assert not session.events[3].starts_turn()
+    assert "All is well." in texts(session)
+
+
+def test_newer_versions_tell_who_wrote_a_message():
+    def told(kind: str) -> dict[str, Any]:
+        said = user("Whatever the words")
+        said["payload"]["internal_chat_message_metadata_passthrough"] = {"content_item_kinds": [kind]}
+        return said
+
+    session = session_of(told("environments.environment_context"), told("user.text"), told("unknown"))
+    assert [event.starts_turn() for event in session.events] == [False, True, True]
+
+
+def test_a_count_that_is_no_count_is_named():
+    bad = usage(900, 900, output_tokens=10**17)
+    assert read_as(FORMAT, lines(META, *TURN[:4], bad)).notes.problems[0].line == 6
+    with pytest.raises(DamagedRecording, match="output_tokens is 100000000000000000"):
+        read_as(FORMAT, lines(META, *TURN[:4], bad), strict=True)
+
+
+def test_a_response_of_too_many_parts_is_refused():
+    with pytest.raises(LimitExceeded):
+        read_as(FORMAT, lines(META, user("Go"), *[assistant("a")] * 10_001))
+
+
+def test_a_fork_is_named():
+    session = session_of(*TURN, meta=line("session_meta", id="s2", forked_from_id="s1"))
+    assert any("s1" in note for note in session.notes)
+    assert not any("head" in note for note in session.notes)
+    copied = session_of(META, *TURN, meta=line("session_meta", id="s2", forked_from_id="s1"))
+    assert copied.source_id == "s2"
+    assert any("the parent's history stands at the head" in note for note in copied.notes)
+
+
+def test_a_rollout_that_goes_on_from_another_file_says_so():
+    base = {"thread_id": "s1", "end_ordinal_exclusive": 117}
+    session = session_of(*TURN, meta=line("session_meta", id="s1", history_base=base))
+    assert any("goes on from another file, of thread s1" in note for note in session.notes)
+
+
+def test_a_rollout_of_a_sub_agent_says_so():
+    by_review = line("session_meta", id="s2", source={"subagent": "review"})
+    spawned = line("session_meta", id="s2", source={"subagent": {"thread_spawn": {"parent_thread_id": "s1"}}})
+    assert "A sub-agent of another session." in session_of(*TURN, meta=by_review).notes
+    assert "A sub-agent of session s1." in session_of(*TURN, meta=spawned).notes
+    assert [session_of(*TURN, meta=meta).parent for meta in (by_review, spawned)] == ["", "s1"]
+
+
+def test_unknown_lines_are_counted():
+    notes = read_as(FORMAT, lines(META, *TURN, line("event_msg", type="novel"), line("world_state"))).notes
+    assert notes.skipped["event_msg novel"] == 1
+    assert notes.skipped["world_state"] == 1
+
+
+def test_it_does_not_take_other_json_lines():
+    assert not recognises(FORMAT, lines({"type": "message", "message": {"role": "user"}}))
+    assert not recognises(FORMAT, lines({"type": "function_call", "call_id": "a", "name": "b"}))
+
+
+def test_wrong_types_anywhere_are_survived():
+    history = [user("List the files")["payload"], {"type": "compaction", "encrypted_content": "QUJDRA=="}]
+    records = (*TURN, line("compacted", message="m", replacement_history=history))
+    for index, record in enumerate(records):
+        rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "codex")

@@ -1,0 +1,287 @@
+"""Chats of the Gemini CLI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.gemini.format import FORMAT
+from guard_core.sessions import Evidence
+from guard_core.views import content_count
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+TIME = "2026-03-01T10:00:00.000Z"
+HEADER = {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME}
+
+
+def user(message: str, words: str) -> dict[str, Any]:
+    return {"id": message, "timestamp": TIME, "type": "user", "content": [{"text": words}]}
+
+
+def gemini(message: str, words: str, prompt: int = 0, *calls: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": message, "timestamp": TIME, "type": "gemini", "content": words, "model": "g"}
+    if prompt:
+        found["tokens"] = {"input": prompt, "output": 5, "cached": prompt // 2, "total": prompt + 5}
+    if calls:
+        found["toolCalls"] = [
+            {"id": call, "name": "ls", "args": {"path": "."}, "result": [response(call)], "status": "success"}
+            for call in calls
+        ]
+    return found
+
+
+def response(call: str, output: str = "a.txt") -> dict[str, Any]:
+    return {"functionResponse": {"id": call, "name": "ls", "response": {"output": output}}}
+
+
+def result(message: str, call: str) -> dict[str, Any]:
+    return {"id": message, "timestamp": TIME, "type": "user", "content": [response(call)]}
+
+
+TALK = (
+    user("u1", "List files"),
+    gemini("g1", "I look", 100),
+    gemini("g1", "I look", 100, "c1"),
+    result("u2", "c1"),
+    gemini("g2", "Done", 140),
+)
+SNAPSHOT = user("u9", "<state_snapshot>one file</state_snapshot>")
+ASKED = {"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}
+REPLY = {"id": "g9", "type": "gemini", "content": [{"text": "Got it."}]}
+
+
+def session_of(*records: dict[str, Any]):
+    session = read_as(FORMAT, lines(HEADER, *records)).sessions[0]
+    check_session(session)
+    return session
+
+
+def test_a_message_written_again_is_one_message_and_one_call():
+    recording = read_as(FORMAT, lines(HEADER, *TALK))
+    session = recording.sessions[0]
+    assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert session.events[1].parts[1] == ToolCallPart("ls", {"path": "."}, "c1")
+    assert [(step.at, step.prompt_tokens, step.cached_tokens) for step in session.calls] == [(1, 100, 50), (3, 140, 70)]
+    assert (recording.facts.messages, recording.facts.tool_results) == (4, 1)
+    assert recording.notes.folded == 1
+
+
+def test_results_inside_the_calls_become_the_message_that_was_sent():
+    messages = [user("u1", "List files"), gemini("g1", "", 100, "c1", "c2"), gemini("g2", "Done", 140)]
+    recording = read_as(FORMAT, {**HEADER, "messages": messages})
+    session = recording.sessions[0]
+    assert [part.call_id for part in session.events[2].parts if isinstance(part, ToolResultPart)] == ["c1", "c2"]
+    assert session.calls[1].at == 3
+    assert recording.facts.messages == 3
+
+
+def test_a_new_state_snapshot_is_an_inferred_compaction():
+    history = [SNAPSHOT, REPLY, user("x1", "List files"), {"id": "x2", "type": "gemini", "content": "Done"}]
+    recording = read_as(FORMAT, lines(HEADER, *TALK, {"$set": {"messages": history}}, gemini("g3", "More", 60)))
+    session = recording.sessions[0]
+    found = session.compactions[0]
+    assert (found.at, found.evidence, found.kind) == (4, Evidence.INFERRED, "summary+tail")
+    assert kept(found.base) == [0, 3]
+    assert [event.source_id for event in found.messages] == ["u9", "g9"]
+    assert not any("state_snapshot" in text for text in texts(session))
+    assert recording.facts.compactions == 1
+    assert recording.facts.messages == 9
+
+
+def test_a_compaction_comes_after_the_call_whose_answer_was_written_before_it():
+    """An answer is written without words first and with its tool call then; the result is sent after the compaction."""
+    history = [SNAPSHOT, REPLY, user("x1", "List files"), {**gemini("x2", ""), "content": [ASKED]}]
+    session = session_of(
+        user("u1", "List files"),
+        gemini("g1", "", 900),
+        gemini("g1", "", 900, "c1"),
+        {"$set": {"messages": history}},
+        result("u2", "c1"),
+        gemini("g2", "Done", 60),
+    )
+    (compaction,) = session.compactions
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 900), (3, 3, 60)]
+    assert (compaction.at, kept(compaction.base)) == (2, [0, 1])
+    assert [event.source_id for event in session.events] == ["u1", "g1", "u2", "g2"]
+
+
+def test_tokens_that_come_with_the_tool_call_are_those_of_one_call():
+    session = session_of(user("u1", "List files"), gemini("g1", ""), gemini("g1", "", 900, "c1"), result("u2", "c1"))
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 900)]
+
+
+def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction():
+    compacted = [SNAPSHOT, REPLY]
+    resumed = [SNAPSHOT, REPLY, result("x_response", "c1"), user("u3", "Go on")]
+    records = (*TALK, {"$set": {"messages": compacted}}, user("u3", "Go on"), {"$set": {"messages": resumed}})
+    recording = read_as(FORMAT, lines(HEADER, *records))
+    assert [item.kind for item in recording.sessions[0].compactions] == ["summary", "edit"]
+    assert recording.facts.compactions == 1
+
+
+def test_a_history_set_to_what_it_is_changes_nothing():
+    same = [TALK[0], TALK[2], TALK[3], TALK[4]]
+    assert session_of(*TALK, {"$set": {"messages": same}}).compactions == ()
+
+
+def test_a_first_history_is_the_beginning_of_the_log():
+    session = session_of({"$set": {"messages": [user("u0", "<session_context>x"), SNAPSHOT]}}, *TALK)
+    assert [event.starts_turn() for event in session.events[:3]] == [False, False, True]
+    assert session.compactions == ()
+
+
+def test_a_rewind_takes_messages_out_of_the_log():
+    session = session_of(
+        *TALK, user("u3", "Delete"), gemini("g3", "Sure?", 160), {"$rewindTo": "u3"}, user("u4", "Keep")
+    )
+    assert texts(session)[-2:] == ["Done", "Keep"]
+    assert [step.prompt_tokens for step in session.side_calls] == [160]
+
+
+def test_a_rewind_into_the_history_that_replaced_another_cuts_it_there():
+    kept = gemini("g2", "Done", 140)
+    change = {"$set": {"messages": [SNAPSHOT, REPLY, kept]}}
+    session = session_of(
+        *TALK, change, user("u3", "More"), gemini("g3", "Yes", 60), {"$rewindTo": "g2"}, user("u4", "No")
+    )
+    assert [item.kind for item in session.compactions] == ["summary+tail", "edit"]
+    assert content_count(session.compactions[1].base) == 2
+    assert session.compactions[1].trigger == "rewind"
+    assert texts(session)[-1] == "No"
+    assert [step.prompt_tokens for step in session.side_calls] == [60]
+    check_session(session)
+
+
+def test_a_header_line_may_hold_messages():
+    recording = read_as(FORMAT, lines({**HEADER, "messages": list(TALK[:2])}, *TALK[2:]))
+    assert recording.facts.messages == 4
+    assert texts(recording.sessions[0])[0] == "List files"
+
+
+def test_a_message_of_a_replaced_history_may_get_its_tokens_later():
+    change = {"$set": {"messages": [SNAPSHOT, REPLY]}}
+    recording = read_as(FORMAT, lines(HEADER, *TALK, change, {**REPLY, "tokens": {"input": 90}}))
+    assert recording.facts.prompt_tokens_sum == 330
+    assert [step.response for step in recording.sessions[0].calls] == [1, 3, None]
+
+
+def test_words_of_an_unknown_shape_are_kept_as_they_stand():
+    session = session_of(
+        {"id": "u1", "type": "user", "content": 7}, {"id": "u2", "type": "user", "content": [{"text": 8}]}
+    )
+    assert [event.parts[0].value for event in session.events] == [7, {"text": 8}]
+    signed = {
+        "id": "g1",
+        "type": "gemini",
+        "content": [{"text": "", "thoughtSignature": "QQ=="}],
+        "tokens": {"input": 9},
+    }
+    assert len(session_of(user("u1", "Hi"), signed).events) == 1
+
+
+def test_parts_stand_for_the_content():
+    session = session_of(user("u1", "Hi"), {"id": "g1", "type": "model", "parts": [{"text": "Hello"}]})
+    assert texts(session) == ["Hi", "Hello"]
+
+
+def test_a_count_that_is_no_count_is_named():
+    bad = gemini("g1", "Yes", 10**17)
+    notes = read_as(FORMAT, lines(HEADER, user("u1", "Hi"), bad)).notes
+    assert notes.problems[0].line == 3
+    with pytest.raises(DamagedRecording, match="input is 100000000000000000"):
+        read_as(FORMAT, lines(HEADER, user("u1", "Hi"), bad), strict=True)
+
+
+def test_a_fall_of_the_tokens_without_a_mark_is_told():
+    older = [gemini("g1", "a", 1_000), user("u2", "More"), gemini("g2", "b", 300)]
+    assert any("1 times the prompt tokens fell" in note for note in session_of(user("u1", "Hi"), *older).notes)
+    change = {"$set": {"messages": [SNAPSHOT, REPLY]}}
+    marked = session_of(user("u1", "Hi"), older[0], change, *older[1:])
+    assert not any("fell" in note for note in marked.notes)
+
+
+def test_a_sub_agent_says_so():
+    session = read_as(FORMAT, lines({**HEADER, "kind": "subagent"}, *TALK)).sessions[0]
+    assert "A sub-agent's chat." in session.notes
+
+
+def test_thoughts_are_reasoning_and_notices_are_not_sent():
+    thinking = {**gemini("g1", "Yes", 50), "thoughts": [{"subject": "Plan", "description": "look"}]}
+    notice = {"id": "i1", "type": "info", "content": "Update available"}
+    session = session_of(user("u1", "Go"), notice, thinking)
+    assert len(session.events) == 2
+    assert session.events[1].parts[0] == ReasoningPart("**Plan** look")
+
+
+def test_a_saved_checkpoint_is_read_without_tokens():
+    contents = [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Hello"}]}]
+    session = read_as(FORMAT, contents).sessions[0]
+    assert texts(session) == ["Hi", "Hello"]
+    assert [step.prompt_tokens for step in session.calls] == [None]
+
+
+STREAM = (
+    {"type": "init", "timestamp": TIME, "session_id": "s1", "model": "g"},
+    {"type": "message", "role": "user", "content": "List files"},
+    {"type": "message", "role": "assistant", "content": "I lo", "delta": True},
+    {"type": "message", "role": "assistant", "content": "ok", "delta": True},
+    {"type": "tool_use", "tool_name": "ls", "tool_id": "c1", "parameters": {"path": "."}},
+    {"type": "tool_result", "tool_id": "c1", "status": "success", "output": "a.txt"},
+    {"type": "message", "role": "assistant", "content": "Done", "delta": True},
+    {"type": "result", "status": "success", "stats": {"input_tokens": 240}},
+)
+
+
+def test_a_printed_stream_is_joined_and_has_totals_only():
+    recording = read_as(FORMAT, lines(*STREAM))
+    session = recording.sessions[0]
+    assert texts(session) == ["List files", "I look", "", "Done"]
+    assert session.events[2].parts == (ToolResultPart("ls", "a.txt", "c1"),)
+    assert [step.prompt_tokens for step in session.calls] == [None, None]
+    assert (recording.facts.model_calls, recording.facts.messages) == (0, 3)
+    assert any("240" in note for note in session.notes)
+    assert any("what the screen shows" in note for note in session.notes)
+
+
+def test_a_printed_stream_that_failed_says_so():
+    failed = {"type": "result", "status": "error", "error": {"type": "Error", "message": "no quota"}, "stats": {}}
+    assert any("no quota" in note for note in read_as(FORMAT, lines(*STREAM[:-1], failed)).sessions[0].notes)
+
+
+def test_pieces_of_an_answer_are_joined_in_order_with_their_calls():
+    pieces = [{"type": "message", "role": "assistant", "content": str(n), "delta": True} for n in range(4)]
+    call = {"type": "tool_use", "tool_name": "ls", "tool_id": "c1", "parameters": {}}
+    session = read_as(FORMAT, lines(STREAM[0], pieces[0], pieces[1], call, pieces[2], pieces[3])).sessions[0]
+    assert [getattr(part, "text", "") for part in session.events[0].parts] == ["01", "", "23"]
+
+
+def test_it_does_not_take_other_json():
+    assert not recognises(FORMAT, lines({"type": "user", "uuid": "u", "sessionId": "s", "message": {}}))
+    assert not recognises(FORMAT, [{"role": "user", "content": "Hi"}])
+
+
+def test_wrong_types_anywhere_are_survived():
+    records = (HEADER, *TALK, {"$set": {"messages": [SNAPSHOT, REPLY]}}, {"$rewindTo": "u2"})
+    for index, record in enumerate(records):
+        check_hostile(FORMAT, [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)])
+    for index, record in enumerate(STREAM):
+        check_hostile(FORMAT, [lines(*STREAM[:index], bad, *STREAM[index + 1 :]) for bad in spoiled(record)])
+    check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled({**HEADER, "messages": list(TALK)})])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "gemini-cli")

@@ -1,0 +1,348 @@
+"""Chat messages and logs of chat requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.openai.completions import FORMAT
+from guard_core.sessions import Evidence
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+USER = {"role": "user", "content": "List the files"}
+TOOLS = [{"type": "function", "function": {"name": "ls", "description": "List", "parameters": {"type": "object"}}}]
+
+
+def call(call_id: str = "c1", arguments: str = '{"path": "."}') -> dict[str, Any]:
+    function = {"name": "ls", "arguments": arguments}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+    }
+
+
+def result(text: Any = "a.txt", call_id: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def logged(messages: list[dict[str, Any]], reply: dict[str, Any], prompt: int) -> dict[str, Any]:
+    usage = {"prompt_tokens": prompt, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
+    response = {"id": f"r{prompt}", "choices": [{"message": reply}], "usage": usage, "created": 1_770_000_000}
+    return {"request": {"model": "m", "messages": messages, "tools": TOOLS}, "response": response}
+
+
+TALK = [SYSTEM, USER, call(), result(), answer("There is a.txt")]
+
+
+def test_a_bare_array_is_a_session_whose_calls_have_no_tokens():
+    recording = read_as(FORMAT, TALK)
+    session = recording.sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.tools is None
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, None), (3, 3, None)]
+    assert recording.facts.messages == 5
+    assert recording.facts.model_calls == 0
+
+
+def test_wrapped_messages_bring_their_tools_and_model():
+    session = read_as(FORMAT, {"messages": TALK, "tools": TOOLS, "model": "m"}).sessions[0]
+    assert session.model == "m"
+    assert session.tools is not None
+    assert session.tools[0].name == "ls"
+
+
+def test_a_log_of_growing_requests_is_one_session_with_usage_where_its_messages_end():
+    log = [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)]
+    recording = read_as(FORMAT, lines(*log))
+    session = recording.sessions[0]
+    assert [(step.at, step.prompt_tokens, step.cached_tokens) for step in session.calls] == [(1, 100, 50), (3, 140, 70)]
+    assert len(session.events) == 4
+    assert (recording.facts.messages, recording.facts.compactions) == (5, 0)
+    assert session.compactions == ()
+
+
+def test_a_request_that_does_not_extend_the_history_is_an_inferred_compaction():
+    more = [{"role": "user", "content": "And now?"}, answer("Nothing new")]
+    long = [*TALK, *more, {"role": "user", "content": "Delete a.txt"}]
+    short = [SYSTEM, USER, {"role": "user", "content": "[summary] one file was found"}, *long[-2:]]
+    log = [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140), logged(long, answer("Deleted"), 300)]
+    following = [*short, answer("Ok"), {"role": "user", "content": "Thanks"}]
+    recording = read_as(FORMAT, lines(*log, logged(short, answer("Ok"), 90), logged(following, answer("Bye"), 99)))
+    session = recording.sessions[0]
+    assert recording.facts.compactions == 0  # none that the file declares
+    assert session.compactions[0].evidence is Evidence.INFERRED
+    assert 0 in kept(session.compactions[0].base)
+    assert not any("[summary]" in text for text in texts(session))
+
+
+def test_arguments_that_are_no_json_are_kept_as_text():
+    session = read_as(FORMAT, [USER, call(arguments='{"path": ')]).sessions[0]
+    assert session.events[1].parts[0].arguments == '{"path": '
+
+
+def test_empty_ids_are_paired_by_order():
+    session = read_as(FORMAT, [USER, call(""), result("one", ""), call(""), result("two", "")]).sessions[0]
+    calls = [part.id for event in session.events for part in event.parts if isinstance(part, ToolCallPart)]
+    results = [part.call_id for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert calls == results
+    assert len(set(calls)) == 2
+
+
+def test_ids_that_come_again_are_told_apart():
+    session = read_as(FORMAT, [USER, call("c"), result("one", "c"), call("c"), result("two", "c")]).sessions[0]
+    found = [part.call_id for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert found == ["c", "c#2"]
+
+
+def test_content_may_be_parts_and_reasoning_stands_before_it():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]}
+    session = read_as(FORMAT, [asked, {**answer("A cat"), "reasoning_content": "Whiskers"}]).sessions[0]
+    assert session.events[0].parts == (TextPart("What is this?"), MediaPart("image/png", 3))
+    assert session.events[1].parts[0] == ReasoningPart("Whiskers")
+
+
+def test_system_messages_inside_the_conversation_stay_in_the_log():
+    session = read_as(FORMAT, [SYSTEM, USER, {"role": "developer", "content": "Now in French"}]).sessions[0]
+    assert [event.role for event in session.events] == [Role.USER, Role.SYSTEM]
+
+
+def test_lines_of_separate_conversations_are_separate_sessions():
+    other = [SYSTEM, {"role": "user", "content": "Write a poem"}, answer("Roses")]
+    recording = read_as(FORMAT, lines({"messages": TALK}, {"messages": other}))
+    assert [len(session.events) for session in recording.sessions] == [4, 2]
+    assert recording.facts.messages == 8
+
+
+def test_lines_of_single_messages_are_one_session():
+    assert len(read_as(FORMAT, lines(*TALK)).sessions[0].events) == 4
+
+
+def test_a_proxy_log_may_hold_its_request_and_response_as_text():
+    entry = logged(TALK[:2], TALK[2], 100)
+    record = {"request": json.dumps(entry["request"]), "response": json.dumps(entry["response"])}
+    assert read_as(FORMAT, lines(record, record)).sessions[0].calls[0].prompt_tokens == 100
+
+
+def test_usage_beside_messages_that_end_in_an_answer_belongs_to_that_answer():
+    recording = read_as(FORMAT, {"messages": TALK, "usage": {"prompt_tokens": 90}})
+    assert [(step.at, step.response, step.prompt_tokens) for step in recording.sessions[0].calls] == [(3, 3, 90)]
+    assert recording.facts.messages == 5
+
+
+def test_a_failed_request_is_a_call_without_an_answer():
+    failed = {"request": {"messages": TALK[:2]}, "response": {"error": {"message": "too long"}}}
+    session = read_as(FORMAT, lines(failed, logged(TALK[:2], TALK[2], 100))).sessions[0]
+    assert [(step.response, step.prompt_tokens) for step in session.calls] == [(None, None), (1, 100)]
+
+
+def test_a_request_without_an_answer_is_told():
+    failed = {"request": {"messages": TALK[:2]}, "error": {"message": "overloaded"}}
+    session = read_as(FORMAT, lines(failed, failed, logged(TALK[:2], TALK[2], 100))).sessions[0]
+    assert [step.response for step in session.calls] == [None, None, 1]
+    assert any(note.startswith("2 requests have no answer") for note in session.notes)
+
+
+def chunk(delta: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
+    choices = [] if usage else [{"index": 0, "delta": delta}]
+    return {"id": "s1", "object": "chat.completion.chunk", "model": "m", "choices": choices, "usage": usage}
+
+
+PIECES = [
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"reasoning_content": "Hm"}),
+    chunk({"content": "I "}),
+    chunk({"content": "look"}),
+    chunk({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "ls", "arguments": ""}}]}),
+    chunk({"tool_calls": [{"index": 0, "function": {"arguments": '{"path"'}}]}),
+    chunk({"tool_calls": [{"index": 0, "function": {"arguments": ': "."}'}}]}),
+    chunk({}, {"prompt_tokens": 90, "completion_tokens": 5}),
+]
+WHOLE = (ReasoningPart("Hm"), TextPart("I look"), ToolCallPart("ls", {"path": "."}, "c1"))
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [{"request": {"messages": TALK[:2]}, "response": PIECES}],
+        [{"messages": TALK[:2], "response": "".join(f"data: {json.dumps(piece)}\n\n" for piece in PIECES)}],
+        [{"messages": TALK[:2]}, *({"chunk": piece} for piece in PIECES)],
+        [{"messages": TALK[:2]}, *PIECES],
+    ],
+    ids=["a list", "server-sent events", "wrapped records", "records"],
+)
+def test_a_streamed_answer_is_put_together(log):
+    recording = read_as(FORMAT, lines(*log))
+    session = recording.sessions[0]
+    assert session.events[1].parts == WHOLE
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 90)]
+    assert recording.facts.tool_calls == 1
+
+
+def test_streamed_calls_without_numbers_are_told_apart_by_their_ids():
+    first = chunk({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "ls", "arguments": "{}"}}]})
+    second = chunk({"tool_calls": [{"index": 0, "id": "c2", "function": {"name": "ls", "arguments": "{}"}}]})
+    session = read_as(FORMAT, lines({"messages": TALK[:2], "response": [first, second]})).sessions[0]
+    assert [part.id for part in session.events[1].parts if isinstance(part, ToolCallPart)] == ["c1", "c2"]
+
+
+def test_requests_and_responses_may_be_records_of_their_own():
+    one, two = logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)
+    log = [
+        {"request_id": "a", "body": one["request"]},
+        {"request_id": "b", "body": two["request"]},
+        {"request_id": "b", "response": two["response"]},
+        {"request_id": "a", "response": one["response"]},
+    ]
+    session = read_as(FORMAT, lines(*log)).sessions[0]
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, 100), (3, 140)]
+
+
+def test_records_may_stand_in_the_order_of_their_ends():
+    one, two = logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)
+    log = lines({**two, "startTime": 1_770_000_002.5}, {**one, "startTime": 1_770_000_001.5})
+    assert [step.prompt_tokens for step in read_as(FORMAT, log).sessions[0].calls] == [100, 140]
+
+
+def test_a_failed_request_that_was_counted_as_nothing_has_no_tokens():
+    failed = {"messages": TALK[:2], "response": {}, "prompt_tokens": 0, "error_str": "overloaded"}
+    recording = read_as(FORMAT, lines(failed, logged(TALK[:2], TALK[2], 100)))
+    assert [step.prompt_tokens for step in recording.sessions[0].calls] == [None, 100]
+    assert recording.facts.model_calls == 1
+
+
+def test_interleaved_conversations_are_sessions_and_single_requests_stand_beside():
+    other = [SYSTEM, {"role": "user", "content": "Write a poem"}, answer("Roses"), {"role": "user", "content": "More"}]
+    title = [{"role": "user", "content": "A title, please"}]
+    one, two = (
+        [logged(TALK[:2], TALK[2], 100), logged(TALK[:4], TALK[4], 140)],
+        [
+            logged(other[:2], other[2], 50),
+            logged(other, answer("Violets"), 70),
+        ],
+    )
+    recording = read_as(FORMAT, lines(one[0], two[0], logged(title, answer("Files"), 9), one[1], two[1]))
+    assert [len(session.calls) for session in recording.sessions] == [2, 2]
+    assert [len(session.side_calls) for session in recording.sessions] == [1, 0]
+    assert any(note.startswith("1 requests stand beside") for note in recording.sessions[0].notes)
+    assert (recording.facts.messages, recording.facts.model_calls) == (10, 5)
+
+
+def test_a_record_that_stands_twice_is_one_call():
+    entry = logged(TALK[:2], TALK[2], 100)
+    recording = read_as(FORMAT, lines(entry, entry, logged(TALK[:4], TALK[4], 140)))
+    assert (recording.facts.model_calls, recording.notes.folded) == (2, 1)
+
+
+def test_responses_alone_hold_what_came_back():
+    answers = [logged([], TALK[2], 100)["response"], logged([], TALK[4], 140)["response"]]
+    recording = read_as(FORMAT, lines(*answers))
+    assert [step.prompt_tokens for step in recording.sessions[0].calls] == [100, 140]
+    assert "not in the file, only what came back" in recording.sessions[0].notes[0]
+    batch = [{"custom_id": "1", "response": {"status_code": 200, "body": answer}} for answer in answers]
+    assert read_as(FORMAT, lines(*batch)).facts == recording.facts
+
+
+def test_an_archive_of_http_requests_is_a_log():
+    entry = logged(TALK[:2], TALK[2], 100)
+    request, response = (json.dumps(entry[key]) for key in ("request", "response"))
+    har = {"startedDateTime": "2026-03-01T10:00:00Z", "request": {"postData": {"text": request}}}
+    session = read_as(FORMAT, {"log": {"entries": [{**har, "response": {"content": {"text": response}}}]}}).sessions[0]
+    assert [(step.prompt_tokens, step.timestamp) for step in session.calls] == [(100, 1_772_359_200.0)]
+
+
+def test_an_answer_may_be_plain_words():
+    session = read_as(FORMAT, lines({"messages": TALK[:4], "response": "There is a.txt"})).sessions[0]
+    assert session.events[3].parts == (TextPart("There is a.txt"),)
+
+
+def test_a_response_that_is_cut_is_told():
+    cut = {"messages": TALK[:2], "response": '{"choices": [{"mess'}
+    recording = read_as(FORMAT, lines(cut, logged(TALK[:2], TALK[2], 100)))
+    assert [problem.line for problem in recording.notes.problems] == [1]
+
+
+def test_further_choices_are_counted_and_the_one_that_went_on_is_the_answer():
+    entry = logged(TALK[:2], answer("Nothing"), 100)
+    entry["response"]["choices"].append({"index": 1, "message": TALK[2]})
+    recording = read_as(FORMAT, lines(entry, logged(TALK[:4], TALK[4], 140)))
+    assert recording.notes.skipped == {"further choice of an answer": 1}
+    assert recording.sessions[0].events[1].parts == (ToolCallPart("ls", {"path": "."}, "c1"),)
+
+
+def test_a_refusal_and_spoken_words_are_text():
+    refused = {"role": "assistant", "refusal": "I will not"}
+    spoken = {"role": "assistant", "content": None, "audio": {"id": "audio_1", "data": "QUJD", "transcript": "Hello"}}
+    session = read_as(FORMAT, [USER, refused, USER, spoken]).sessions[0]
+    assert session.events[1].parts == (TextPart("I will not"),)
+    assert session.events[3].parts == (TextPart("Hello"), MediaPart("audio", 3))
+
+
+def test_custom_tools_take_plain_text():
+    made = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+    session = read_as(FORMAT, [USER, {"role": "assistant", "tool_calls": [made]}]).sessions[0]
+    assert session.events[1].parts == (ToolCallPart("sh", "ls -l", "c1"),)
+
+
+def test_reasoning_may_stand_in_blocks_with_sealed_ones():
+    blocks = [{"type": "reasoning.text", "text": "Hm"}, {"type": "reasoning.encrypted", "data": "QUJD"}]
+    session = read_as(FORMAT, [USER, {**answer("Yes"), "reasoning_details": blocks}]).sessions[0]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), TextPart("Yes"))
+
+
+@pytest.mark.parametrize(
+    ("usage", "prompt", "cached"),
+    [
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}, 9, 4),
+        ({"prompt_tokens": 9, "cache_read_input_tokens": 4}, 9, 4),
+        ({"prompt_eval_count": 9}, 9, None),
+        ({"promptTokens": 9}, 9, None),
+    ],
+    ids=["DeepSeek", "litellm", "Ollama", "Langfuse"],
+)
+def test_servers_have_their_own_names_for_tokens(usage, prompt, cached):
+    call = read_as(FORMAT, lines({"messages": TALK[:4], "response": TALK[4], "usage": usage})).sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens) == (prompt, cached)
+
+
+def test_an_edited_message_is_counted_once_however_often_it_is_sent():
+    cleared = [*TALK[:3], result("[cleared]"), TALK[4], {"role": "user", "content": "And?"}]
+    log = [logged(TALK[:4], TALK[4], 140), logged(cleared, answer("Ok"), 90), logged(cleared, answer("Ok"), 90)]
+    recording = read_as(FORMAT, lines(*log))
+    assert [compaction.kind for compaction in recording.sessions[0].compactions] == ["edit"]
+    assert recording.facts.messages == 8
+
+
+def test_it_does_not_take_other_json():
+    assert not recognises(FORMAT, [{"from": "human", "value": "Hi"}])
+    assert not recognises(FORMAT, [{"type": "function_call", "call_id": "a"}])
+    assert not recognises(FORMAT, {"role": "user"})
+
+
+def test_wrong_types_anywhere_are_survived():
+    entry = logged(TALK[:4], TALK[4], 140)
+    check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
+    check_hostile(FORMAT, [lines({"messages": TALK[:2], "response": bad}, entry) for bad in spoiled(PIECES[4:])])
+    check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled({"messages": TALK, "tools": TOOLS})])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "openai-chat")

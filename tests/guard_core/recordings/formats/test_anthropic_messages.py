@@ -1,0 +1,175 @@
+"""Anthropic messages and logs of their requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.anthropic_messages import FORMAT
+from guard_core.sessions import Evidence
+from tests.guard_core.recordings.checks import check_hostile, kept, lines, read_as, recognises, spoiled
+
+USER = {"role": "user", "content": "List files"}
+CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.txt"}]}
+DONE = {"role": "assistant", "content": [{"type": "text", "text": "One file"}]}
+TALK = [USER, CALL, RESULT, DONE]
+
+
+def logged(messages: list[dict[str, Any]], answer: dict[str, Any], fresh: int, read: int = 0) -> dict[str, Any]:
+    usage = {
+        "input_tokens": fresh,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": 1,
+        "output_tokens": 5,
+    }
+    response = {"type": "message", "id": f"m{fresh}", "model": "c", "content": answer["content"], "usage": usage}
+    return {"request": {"model": "c", "system": "Be brief.", "messages": messages}, "response": response}
+
+
+def test_blocks_become_parts():
+    session = read_as(FORMAT, TALK).sessions[0]
+    assert session.events[1].parts == (ToolCallPart("ls", {"path": "."}, "t1"),)
+    assert session.events[2].parts == (ToolResultPart("ls", "a.txt", "t1"),)
+    assert [(step.at, step.prompt_tokens) for step in session.calls] == [(1, None), (3, None)]
+    assert session.system is None
+
+
+def test_thinking_is_reasoning_and_sealed_thinking_has_a_size_only():
+    blocks = [
+        {"type": "thinking", "thinking": "Hm", "signature": "QUJD"},
+        {"type": "redacted_thinking", "data": "QUJDRA=="},
+    ]
+    session = read_as(FORMAT, [USER, {"role": "assistant", "content": blocks}]).sessions[0]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), ReasoningPart(opaque_bytes=4))
+
+
+def test_pictures_in_results_are_media_not_text():
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "seen"}, picture]}
+    session = read_as(FORMAT, [USER, CALL, {"role": "user", "content": [block]}]).sessions[0]
+    assert session.events[2].parts[0].content == "seen"
+    assert session.events[2].parts[1] == MediaPart("image/png", 3)
+
+
+def test_a_request_body_brings_system_and_tools():
+    tools = [{"name": "ls", "description": "List", "input_schema": {"type": "object"}}]
+    body = {"model": "c", "system": [{"type": "text", "text": "Be brief."}], "tools": tools, "messages": TALK}
+    session = read_as(FORMAT, body).sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.tools is not None
+    assert session.tools[0].schema == {"type": "object"}
+
+
+def test_prompt_tokens_of_a_log_are_fresh_read_and_written_together():
+    recording = read_as(FORMAT, lines(logged(TALK[:1], CALL, 10, 90), logged(TALK[:3], DONE, 20, 100)))
+    session = recording.sessions[0]
+    assert [(step.at, step.response, step.prompt_tokens) for step in session.calls] == [(1, 1, 101), (3, 3, 121)]
+    assert session.system == (TextPart("Be brief."),)
+    assert recording.facts.prompt_tokens_sum == 222
+
+
+def test_a_history_that_shrank_is_an_inferred_compaction():
+    short = [{"role": "user", "content": "<summary>one file</summary>"}, RESULT]
+    shrunk = [logged(short, DONE, 40), logged([*short, DONE, USER], DONE, 45)]
+    log = [logged(TALK[:1], CALL, 10), logged(TALK[:3], DONE, 90), *shrunk]
+    recording = read_as(FORMAT, lines(*log))
+    assert recording.facts.compactions == 0  # none that the file declares
+    assert recording.sessions[0].compactions[0].evidence is Evidence.INFERRED
+
+
+def test_messages_may_carry_their_own_usage():
+    answered = {**DONE, "usage": {"input_tokens": 7, "cache_read_input_tokens": 3}}
+    assert read_as(FORMAT, [USER, CALL, RESULT, answered]).facts.prompt_tokens_sum == 10
+
+
+def test_a_streamed_answer_is_put_together():
+    pieces = [
+        {
+            "type": "message_start",
+            "message": {"id": "m1", "model": "c", "usage": {"input_tokens": 9, "output_tokens": 1}},
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "QUJD"}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "t1", "name": "ls", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"path"'}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ': "."}'}},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5, "cache_read_input_tokens": 30}},
+    ]
+    lines_of_text = "".join(f"event: {piece['type']}\ndata: {json.dumps(piece)}\n\n" for piece in pieces)
+    request = {"model": "c", "messages": TALK[:1]}
+    for response in (pieces, {"status_code": 200, "body_raw": lines_of_text}):
+        recording = read_as(FORMAT, lines({"request": {"body": request}, "response": response}))
+        (session,) = recording.sessions
+        assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("ls", {"path": "."}, "t1"))
+        assert [(step.prompt_tokens, step.output_tokens) for step in session.calls] == [(39, 5)]
+
+
+def test_a_request_that_counts_tokens_is_no_call():
+    counted = {"request": {"model": "c", "messages": TALK[:1]}, "response": {"input_tokens": 12}}
+    recording = read_as(FORMAT, lines(counted, logged(TALK[:1], CALL, 10)))
+    assert len(recording.sessions[0].calls) == 1
+    assert recording.notes.skipped == {"request that only counts tokens": 1}
+
+
+def test_a_compaction_by_the_provider_is_declared_in_a_log_and_in_a_bare_array():
+    block = {"type": "compaction", "content": "One file was found"}
+    answered = {"role": "assistant", "content": [block, *DONE["content"]]}
+    thanks = {"role": "user", "content": "Thanks"}
+    first = logged(TALK[:1], CALL, 10)
+    second = logged(TALK[:3], answered, 50)
+    second["response"]["usage"]["iterations"] = [{"type": "compaction", "input_tokens": 180, "output_tokens": 9}]
+    recording = read_as(FORMAT, lines(first, second, logged([*TALK[:3], answered, thanks], DONE, 60)))
+    (session,) = recording.sessions
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.kind, compaction.evidence) == (4, "summary", Evidence.DECLARED)
+    assert (kept(compaction.base), texts_of(compaction.messages)) == ([3], ["One file was found"])
+    assert compaction.summariser is not None
+    assert compaction.summariser.prompt_tokens == 180
+    assert recording.facts.compactions == 1
+    bare = read_as(FORMAT, [*TALK[:3], answered, USER])
+    assert [(item.at, texts_of(item.messages)) for item in bare.sessions[0].compactions] == [
+        (3, ["One file was found"])
+    ]
+
+
+def texts_of(messages: Any) -> list[str]:
+    return [part.text for event in messages for part in event.parts]
+
+
+def test_results_that_the_provider_cleared_are_told():
+    entry = logged(TALK[:3], DONE, 10)
+    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 900}
+    entry["response"]["context_management"] = {"applied_edits": [edit]}
+    note = "The provider itself cleared 2 tool results (900 tokens) that the requests still show."
+    assert note in read_as(FORMAT, lines(entry)).sessions[0].notes
+
+
+def test_a_document_in_words_is_text_and_pages_found_are_without_what_is_sealed():
+    words = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Some words"}}
+    page = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "QUJD"}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [page]}
+    session = read_as(
+        FORMAT, [{"role": "user", "content": [words]}, {"role": "assistant", "content": [found]}]
+    ).sessions[0]
+    assert session.events[0].parts == (TextPart("Some words"),)
+    assert session.events[1].parts[0].value["content"] == [{"type": "web_search_result", "url": "u", "title": "t"}]
+
+
+def test_it_leaves_plain_chats_to_the_chat_reader():
+    assert not recognises(FORMAT, [USER, {"role": "assistant", "content": "Hi"}])
+    assert not recognises(FORMAT, {"messages": [USER]})
+
+
+def test_wrong_types_anywhere_are_survived():
+    check_hostile(FORMAT, [json.dumps(bad).encode() for bad in spoiled(TALK)])
+    entry = logged(TALK[:3], DONE, 20)
+    check_hostile(FORMAT, [lines(bad, entry) for bad in spoiled(entry)])
+    compacted = {"role": "assistant", "content": [{"type": "compaction", "content": "One file"}, *DONE["content"]]}
+    check_hostile(FORMAT, [lines(entry, bad) for bad in spoiled(logged([*TALK[:3], compacted], compacted, 9))])

@@ -1,0 +1,220 @@
+"""Copilot CLI event logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.copilot.format import FORMAT
+from guard_core.sessions import Evidence, Source, SubAgent
+from guard_core.views import Inserted, Span
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+
+def event(kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data, "id": kind, "parentId": None, "timestamp": "2026-03-01T10:00:00.000Z"}
+
+
+HEAD = (
+    event("session.start", sessionId="s1", selectedModel="m-1", startTime="2026-03-01T09:59:00Z"),
+    event("system.message", role="system", content="Be brief."),
+    event("user.message", content="List files", transformedContent="<date/>\nList files"),
+)
+REQUEST = {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}
+LOOK = event("assistant.message", messageId="m1", content="I look", toolRequests=[REQUEST], reasoningText="Files.")
+RESULT = event(
+    "tool.execution_complete", toolCallId="c1", success=True, result={"content": "a.txt", "detailedContent": "x"}
+)
+DONE = event("assistant.message", messageId="m2", content="Done", toolRequests=[])
+
+
+def read(*events: dict[str, Any]):
+    return read_as(FORMAT, lines(*HEAD, *events))
+
+
+def test_what_is_sent_is_read_and_not_what_was_typed():
+    session = read(LOOK, RESULT, DONE).sessions[0]
+    assert texts(session)[0] == "<date/>\nList files"
+    assert session.events[1].parts == (
+        ReasoningPart("Files."),
+        TextPart("I look"),
+        ToolCallPart("bash", {"command": "ls"}, "c1"),
+    )
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert session.system == (TextPart("Be brief."),)
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None), (3, 3, None)]
+
+
+def test_facts_count_message_events():
+    facts = read(LOOK, RESULT, DONE).facts
+    assert (facts.messages, facts.tool_calls, facts.tool_results, facts.model_calls) == (4, 1, 1, 0)
+
+
+def test_usage_events_give_their_call_its_prompt_tokens():
+    usage = event("assistant.usage", inputTokens=900, cacheReadTokens=800, outputTokens=3)
+    recording = read(usage, LOOK)
+    assert recording.sessions[0].calls[0].prompt_tokens == 900
+    assert recording.facts.model_calls == 1
+
+
+def test_usage_behind_its_message_belongs_to_it_and_not_to_the_next():
+    usage = event("assistant.usage", inputTokens=900)
+    turn = event("assistant.turn_start", turnId="1")
+    session = read(turn, LOOK, usage, RESULT, turn, DONE).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [900, None]
+
+
+def test_usage_of_a_sub_agent_is_a_side_call():
+    session = read(LOOK, event("assistant.usage", inputTokens=90, parentToolCallId="c1"), RESULT, DONE).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [None, None]
+    assert [call.prompt_tokens for call in session.side_calls] == [90]
+
+
+def test_a_compaction_is_declared_and_its_summary_is_outside_the_log():
+    used = {"input": 5000, "output": 90}
+    cut = event(
+        "session.compaction_complete",
+        success=True,
+        summaryContent="We listed.",
+        preCompactionTokens=5100,
+        compactionTokensUsed=used,
+    )
+    session = read(LOOK, RESULT, cut, DONE).sessions[0]
+    compaction = session.compactions[0]
+    assert (compaction.at, compaction.evidence, compaction.base) == (3, Evidence.DECLARED, (Inserted(0),))
+    assert compaction.messages[0].parts == (TextPart("List files"), TextPart("We listed."))
+    assert (compaction.tokens_before, compaction.summariser.prompt_tokens) == (5100, 5000)
+    assert "We listed." not in texts(session)
+
+
+def test_a_failed_compaction_is_none():
+    recording = read(LOOK, event("session.compaction_complete", success=False, error="no"))
+    assert recording.sessions[0].compactions == ()
+    assert recording.facts.compactions == 0
+
+
+def test_a_truncation_takes_the_oldest_messages_also_after_a_compaction():
+    cut = event("session.compaction_complete", success=True, summaryContent="We listed.")
+    trim = event("session.truncation", tokenLimit=128000, messagesRemovedDuringTruncation=1)
+    session = read(LOOK, RESULT, trim, DONE, cut, DONE, trim).sessions[0]
+    assert [item.kind for item in session.compactions] == ["trim", "summary", "trim"]
+    assert session.compactions[0].base == (Span(1, 3),)
+    assert session.compactions[2].base == (Span(4, 5),)
+    assert (session.window.value, session.window.source) == (128000, Source.RECORDER)
+
+
+def test_sub_agents_are_another_context():
+    child = event("assistant.message", content="Sub", parentToolCallId="c1", toolRequests=[REQUEST])
+    result = event("tool.execution_complete", toolCallId="c2", parentToolCallId="c1", result={"content": "x"})
+    session, agent = read(LOOK, child, result, RESULT, DONE).sessions
+    assert len(session.events) == 4
+    assert [call.at for call in session.side_calls] == [2]
+    assert (texts(agent), agent.title, len(agent.calls)) == (["Sub", ""], "Sub-agent c1", 1)
+    assert [(item.session, item.call) for item in session.sub_agents] == [("c1", "c1")]
+    assert agent.parent == session.source_id
+
+
+def test_a_sub_agent_with_an_id_has_its_own_prompt_model_and_name():
+    def of_agent(kind: str, **data: Any) -> dict[str, Any]:
+        return {**event(kind, **data), "agentId": "k1"}
+
+    session, agent = read(
+        LOOK,
+        of_agent("subagent.started", toolCallId="c1", agentDisplayName="Explorer"),
+        of_agent("session.model_change", newModel="m-2"),
+        of_agent("system.message", content="Explore."),
+        of_agent("user.message", content="Go"),
+        of_agent("session.usage_record", usage={"inputTokens": 70, "apiCallId": "a1"}),
+        of_agent("assistant.message", content="Gone", apiCallId="a1"),
+        RESULT,
+    ).sessions
+    assert (session.model, session.system, len(session.events)) == ("m-1", (TextPart("Be brief."),), 3)
+    assert (agent.model, agent.system, agent.title) == ("m-2", (TextPart("Explore."),), "Sub-agent Explorer")
+    assert [call.prompt_tokens for call in agent.calls] == [70]
+    assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(2, 70)]
+    assert session.sub_agents == (SubAgent("k1", "c1", 1),)
+
+
+def test_usage_records_give_prompt_tokens_and_the_window_once_per_call():
+    usage = {"inputTokens": 900, "cacheReadTokens": 800, "outputTokens": 3, "apiCallId": "a1", "maxPromptTokens": 9000}
+    recording = read(event("session.usage_record", usage=usage), event("assistant.usage", **usage), LOOK)
+    call = recording.sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens) == (900, 800, 3)
+    assert recording.facts.model_calls == 1
+    assert recording.sessions[0].window.value == 9000
+
+
+def test_usage_without_an_answer_is_a_call_without_response():
+    usage = event("session.usage_record", usage={"inputTokens": 900, "apiCallId": "a1"})
+    session = read(usage, event("assistant.turn_start", turnId="1"), DONE).sessions[0]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, None, 900), (1, 1, None)]
+
+
+def test_a_message_that_names_no_api_call_where_others_do_is_no_call():
+    named = event("assistant.message", content="I look", apiCallId="a1")
+    session = read(named, LOOK, RESULT).sessions[0]
+    assert (len(session.calls), len(session.events)) == (1, 4)
+
+
+def test_a_notification_is_sent_in_the_name_of_the_user():
+    told = read(LOOK, RESULT, event("system.notification", content="Agent is done")).sessions[0].events[-1]
+    assert (told.parts, told.starts_turn()) == ((TextPart("Agent is done"),), False)
+
+
+def test_what_came_while_a_compaction_ran_is_kept_behind_the_summary():
+    start = event("session.compaction_start", tokenLimit=9000)
+    end = event("session.compaction_complete", success=True, summaryContent="We listed.")
+    compaction = read(LOOK, start, RESULT, DONE, end).sessions[0].compactions[0]
+    assert (compaction.kind, compaction.base) == ("summary+tail", (Inserted(0), Span(1, 4)))
+
+
+def test_images_of_a_tool_stand_beside_its_text():
+    image = {"type": "image", "mimeType": "image/png", "byteLength": 278, "assetId": "sha256:0"}
+    result = {"content": "Viewed", "binaryResultsForLlm": [image]}
+    session = read(LOOK, event("tool.execution_complete", toolCallId="c1", result=result)).sessions[0]
+    assert session.events[-1].parts[1] == MediaPart(mime="image/png", size=278)
+
+
+def test_the_answer_of_a_summariser_is_no_message():
+    assert read(LOOK, event("model.message", message={"role": "assistant"})).facts.messages == 3
+
+
+def test_totals_of_every_run_are_told_where_no_call_has_its_tokens():
+    first, last = ({"m-1": {"requests": {"count": n}, "usage": {"inputTokens": n * 350}}} for n in (1, 2))
+    runs = event("session.shutdown", modelMetrics=first), event("session.shutdown", modelMetrics=last)
+    growing = event("session.shutdown", accountingSnapshot={"modelMetrics": last})
+    usage = event("assistant.usage", inputTokens=900)
+    told = [f"{tokens} prompt tokens in {calls} calls of m-1 together." for tokens, calls in ((350, 1), (700, 2))]
+    assert read(LOOK, *runs).sessions[0].notes == tuple(told)
+    assert read(LOOK, runs[0], growing).sessions[0].notes == tuple(told[1:])
+    assert read(usage, LOOK, *runs).sessions[0].notes == ()
+
+
+def test_unknown_kinds_are_counted():
+    assert read(event("hook.start"), event("mood", level=3)).notes.skipped == {"hook.start": 1, "mood": 1}
+
+
+def test_other_json_lines_are_not_taken():
+    assert not recognises(FORMAT, lines({"type": "session_meta", "payload": {}}))
+    assert not recognises(FORMAT, lines({"type": "user", "uuid": "u"}))
+
+
+def test_wrong_types_anywhere_are_survived():
+    cut = event("session.compaction_complete", success=True, summaryContent="S", compactionTokensUsed={"input": 5})
+    trim = event("session.truncation", tokenLimit=9, messagesRemovedDuringTruncation=1)
+    records = [*HEAD, LOOK, RESULT, cut, trim, DONE]
+    for index, record in enumerate(records):
+        rest = [lines(*records[:index], bad, *records[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "copilot-cli")

@@ -1,0 +1,446 @@
+"""Hermes databases, exports and trajectories."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from bisect import bisect_left
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording, RecordingError
+from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts
+from guard_core.recordings.formats.hermes.format import FORMAT
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted, Rewritten, Span
+from guard_core.window_evidence import Status
+from tests.guard_core.recordings.checks import (
+    SAMPLES,
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    kept,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+MARK = "[CONTEXT COMPACTION — REFERENCE ONLY] We listed."
+SESSION = {
+    "id": "s1",
+    "system_prompt": "Be brief.",
+    "model": "m-1",
+    "started_at": 100.0,
+    "input_tokens": 60,
+    "cache_read_tokens": 30,
+    "cache_write_tokens": 10,
+    "api_call_count": 4,
+}
+COLUMNS = "id, session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp, reasoning, active, compacted"
+
+
+def row(
+    role: str, content: str, time: float, call: str = "", *, compacted: bool = False, **rest: Any
+) -> dict[str, Any]:
+    made = {
+        "role": role,
+        "content": content,
+        "timestamp": time,
+        "active": int(not compacted),
+        "compacted": int(compacted),
+    }
+    if call and role == "assistant":
+        function = {"name": "bash", "arguments": '{"command": "ls"}'}
+        made["tool_calls"] = json.dumps([{"id": call, "type": "function", "function": function}])
+    elif call:
+        made |= {"tool_call_id": call, "tool_name": "bash"}
+    return made | rest
+
+
+@pytest.fixture
+def database(tmp_path: Path):
+    """Write a state.db of message rows and session rows; its bytes."""
+
+    def write(*rows: dict[str, Any], sessions: tuple[dict[str, Any], ...] = (SESSION,)) -> bytes:
+        path = tmp_path / "state.db"
+        path.unlink(missing_ok=True)
+        with sqlite3.connect(path) as connection:
+            more = "parent_session_id, end_reason, ended_at, title, model_config"
+            connection.execute(f"CREATE TABLE sessions ({', '.join(SESSION)}, {more})")
+            connection.execute(f"CREATE TABLE messages ({COLUMNS})")
+            for table, items in (("sessions", sessions), ("messages", rows)):
+                for number, item in enumerate(items, 1):
+                    values = {"id": number, "session_id": "s1", **item} if table == "messages" else item
+                    names, holes = ", ".join(values), ", ".join("?" * len(values))
+                    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({holes})", tuple(values.values()))
+        connection.close()
+        return path.read_bytes()
+
+    return write
+
+
+def old(role: str, content: str, time: float, call: str = "") -> dict[str, Any]:
+    return row(role, content, time, call, compacted=True)
+
+
+HISTORY = [
+    old("user", "List", 1),
+    old("assistant", "Look", 2, "c1"),
+    old("tool", "a.txt", 3, "c1"),
+    old("assistant", "Mid", 4),
+]
+AFTER = [
+    row("user", "List", 1),
+    row("user", MARK, 9),
+    row("assistant", "Mid", 4),
+    row("user", "Go", 10),
+    row("assistant", "On", 11),
+]
+
+
+def test_rows_are_read_and_tokens_are_told_for_the_session(database):
+    rows = [row("user", "List", 1), row("assistant", "Look", 2, "c1", reasoning="Hm"), row("tool", "a.txt", 3, "c1")]
+    recording = read_as(FORMAT, database(*rows))
+    session = recording.sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.events[1].parts == (
+        ReasoningPart("Hm"),
+        TextPart("Look"),
+        ToolCallPart("bash", {"command": "ls"}, "c1"),
+    )
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert session.calls[0].prompt_tokens is None
+    assert "100 prompt tokens (cached ones included) in 4 calls" in session.notes[0]
+    assert (session.prompt_tokens_total, session.total_calls, session.mean_prompt_tokens) == (100, 4, 25)
+    assert (recording.facts.messages, recording.facts.tool_calls, recording.facts.model_calls) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("counts", [{"api_call_count": 0}, {"api_call_count": 1}, {"api_call_count": None}])
+def test_totals_that_do_not_cover_every_call_of_the_log_are_left_out(database, counts):
+    """The columns came with different versions, and a branch counts its own calls only."""
+    rows = [row("user", "List", 1), row("assistant", "Look", 2), row("user", "And", 3), row("assistant", "Done", 4)]
+    session = read_as(FORMAT, database(*rows, sessions=(SESSION | counts,))).sessions[0]
+    assert (session.prompt_tokens_total, session.total_calls, session.mean_prompt_tokens) == (None, None, None)
+
+
+def test_an_export_has_the_totals_of_its_session():
+    messages = [row("user", "List", 1), row("assistant", "Look", 2)]
+    session = read_as(FORMAT, lines(SESSION | {"messages": messages})).sessions[0]
+    assert (session.prompt_tokens_total, session.total_calls) == (100, 4)
+
+
+def test_a_compaction_in_place_is_declared_and_its_copies_are_no_new_events(database):
+    recording = read_as(FORMAT, database(*HISTORY, *AFTER))
+    session, compaction = recording.sessions[0], recording.sessions[0].compactions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go", "On"]
+    assert (compaction.at, compaction.evidence, compaction.kind) == (4, Evidence.DECLARED, "summary+tail")
+    assert compaction.base == (Span(0, 1), Inserted(0), Span(3, 4))
+    assert [call.at for call in session.calls] == [1, 3, 5]
+    assert (recording.facts.messages, recording.facts.compactions, recording.notes.folded) == (9, 1, 2)
+
+
+def test_a_copy_with_shortened_content_is_told_as_rewritten(database):
+    copies = [row("user", MARK, 9), row("assistant", "Look", 2, "c1"), row("tool", "[terminal] 1 line", 3, "c1")]
+    base = read_as(FORMAT, database(*HISTORY, *copies)).sessions[0].compactions[0].base
+    assert isinstance(base[2], Rewritten)
+    assert base[2].event == 2
+    assert kept(base) == [1]
+
+
+def test_a_second_compaction_finds_the_first_originals(database):
+    again = [
+        row("user", "List", 1, active=0, compacted=1),
+        *(item | {"active": 0, "compacted": 1} for item in AFTER[1:]),
+    ]
+    second = [
+        row("user", "List", 1),
+        row("user", MARK + " Again.", 20),
+        row("assistant", "On", 11),
+        row("user", "Bye", 21),
+    ]
+    session = read_as(FORMAT, database(*HISTORY, *again, *second)).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go", "On", "Bye"]
+    assert [item.at for item in session.compactions] == [4, 6]
+    assert session.compactions[1].base == (Span(0, 1), Inserted(0), Span(5, 6))
+
+
+def test_rows_that_were_taken_back_are_left_out(database):
+    recording = read_as(FORMAT, database(row("user", "Typo", 1, active=0), row("user", "List", 2)))
+    assert texts(recording.sessions[0]) == ["List"]
+    assert recording.notes.skipped == {"row that was taken back": 1}
+
+
+def test_a_session_ended_by_compression_goes_on_in_its_child(database):
+    sessions = (
+        SESSION | {"end_reason": "compression"},
+        SESSION | {"id": "s2", "parent_session_id": "s1", "started_at": 200.0},
+    )
+    first = [row("user", "List", 1), row("assistant", "Look", 2), row("user", "More", 3)]
+    child = [row("user", "[CONTEXT SUMMARY]: We looked.", 200), row("user", "More", 201), row("assistant", "Done", 202)]
+    rows = [*first, *(item | {"session_id": "s2"} for item in child)]
+    recording = read_as(FORMAT, database(*rows, sessions=sessions))
+    session = recording.sessions[0]
+    assert texts(session) == ["List", "Look", "More", "Done"]
+    assert session.compactions[0].base == (Inserted(0), Span(2, 3))
+    assert "200 prompt tokens" in session.notes[0]
+    assert (session.prompt_tokens_total, session.total_calls) == (200, 8)
+    assert (len(recording.sessions), recording.facts.compactions) == (1, 1)
+
+
+def test_copies_without_a_time_of_their_own_have_that_of_the_summary(database):
+    def at_once(*words: str, start: float, role: str = "assistant") -> list[dict[str, Any]]:
+        return [row(role, text, start + number / 1e6) for number, text in enumerate(words)]
+
+    written = [
+        *HISTORY,
+        old("user", "List", 9.0),
+        old("user", MARK, 9.000001),
+        old("assistant", "Mid", 9.000002),
+        old("user", "Go", 10),
+        old("assistant", "Mid", 11),
+        *at_once("List", MARK, start=20.0, role="user"),
+        *at_once("Mid", start=20.000002),
+        row("user", "New", 20.000003),
+        row("assistant", "On", 21),
+    ]
+    recording = read_as(FORMAT, database(*written))
+    session = recording.sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go", "Mid", "New", "On"]
+    assert [item.at for item in session.compactions] == [4, 7]
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0), Span(3, 4))
+    assert session.compactions[1].base == (Span(0, 1), Inserted(0), Span(5, 7))
+    assert recording.facts.compactions == 2
+
+
+def test_two_compactions_may_follow_each_other_at_once(database):
+    first = [old("user", "List", 1), old("user", MARK, 9), old("assistant", "Mid", 4)]
+    second = [row("user", "List", 1), row("user", MARK, 12), row("assistant", "On", 13)]
+    session = read_as(FORMAT, database(*HISTORY, *first, *second)).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "On"]
+    assert [item.base for item in session.compactions] == [
+        (Span(0, 1), Inserted(0), Span(3, 4)),
+        (Span(0, 1), Inserted(0)),
+    ]
+
+
+def test_a_summary_behind_a_kept_messages_text_is_one(database):
+    merged = "[PRIOR CONTEXT — for reference only]\nMid\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n" + MARK
+    session = read_as(FORMAT, database(*HISTORY, row("user", "List", 1), row("assistant", merged, 4))).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid"]
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0))
+
+
+def test_compacted_rows_declare_a_compaction_without_a_summary(database):
+    session = read_as(FORMAT, database(*HISTORY, row("assistant", "Mid", 4), row("user", "Go", 10))).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Mid", "Go"]
+    assert [(item.kind, item.at, item.base) for item in session.compactions] == [("trim", 4, (Span(3, 4),))]
+
+
+def test_a_child_session_names_its_parent(database):
+    child = SESSION | {"id": "s2", "parent_session_id": "s1", "started_at": 200.0}
+    rows = [row("user", "List", 1), row("user", "Sub", 150, session_id="s2")]
+    assert [item.parent for item in read_as(FORMAT, database(*rows, sessions=(SESSION, child))).sessions] == ["", "s1"]
+
+
+def test_a_sub_agent_does_not_go_on_with_its_parents_session(database):
+    ended = SESSION | {"end_reason": "compression", "ended_at": 200.0}
+    child = SESSION | {"parent_session_id": "s1"}
+    sessions = (ended, child | {"id": "agent", "started_at": 150.0}, child | {"id": "s2", "started_at": 200.1})
+    rows = [
+        row("user", "List", 1),
+        row("user", "Sub", 150, session_id="agent"),
+        row("user", MARK, 201, session_id="s2"),
+        row("assistant", "Done", 202, session_id="s2"),
+    ]
+    recording = read_as(FORMAT, database(*rows, sessions=sessions))
+    assert [texts(session) for session in recording.sessions] == [["List", "Done"], ["Sub"]]
+    assert recording.facts.compactions == 1
+
+
+def test_a_session_whose_first_rows_are_lost_says_so(database):
+    sessions = (
+        SESSION | {"end_reason": "compression"},
+        SESSION | {"id": "s2", "parent_session_id": "s1", "started_at": 200.0},
+    )
+    rows = [row("user", "List", 201), row("user", MARK, 202), row("assistant", "Done", 203)]
+    recording = read_as(FORMAT, database(*(item | {"session_id": "s2"} for item in rows), sessions=sessions))
+    compaction = recording.sessions[0].compactions[0]
+    assert texts(recording.sessions[0]) == ["List", "Done"]
+    assert (compaction.at, compaction.base, compaction.evidence) == (1, (Span(0, 1), Inserted(0)), Evidence.DECLARED)
+    assert "not in the file" in compaction.note
+
+
+def test_damaged_columns_are_told_with_their_message(database):
+    broken = database(row("user", "List", 1), row("assistant", "Look", 2, tool_calls="[{oops"))
+    with pytest.raises(DamagedRecording, match="the tool_calls of message 2 are no list"):
+        read_as(FORMAT, broken, strict=True)
+    assert read_as(FORMAT, broken).notes.problem_count == 1
+    with pytest.raises(DamagedRecording, match="the content of message 1 is no text"):
+        read_as(FORMAT, database(row("user", 7, 1)), strict=True)
+
+
+def test_sessions_that_are_their_own_ancestors_are_still_read(database):
+    circle = tuple(
+        SESSION | {"id": a, "parent_session_id": b, "end_reason": "compression"}
+        for a, b in (("s1", "s2"), ("s2", "s1"))
+    )
+    assert texts(read_as(FORMAT, database(row("user", "Hi", 1), sessions=circle)).sessions[0]) == ["Hi"]
+
+
+def export(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {**SESSION, "end_reason": None, "messages": list(rows)}
+
+
+def test_an_export_matches_the_wording_and_keeps_the_tail_before_the_cut():
+    head = [row("user", "List", 1), row("user", MARK, 9), row("assistant", "Mid", 4), row("user", "Go", 10)]
+    recording = read_as(FORMAT, lines(export(*head)))
+    compaction = recording.sessions[0].compactions[0]
+    assert texts(recording.sessions[0]) == ["List", "Mid", "Go"]
+    assert (compaction.at, compaction.evidence) == (2, Evidence.MATCHED)
+    assert compaction.base == (Span(0, 1), Inserted(0), Span(1, 2))
+    assert recording.facts.compactions == 0
+
+
+def test_a_marker_in_a_tool_result_is_no_compaction():
+    rows = [row("user", "List", 1), row("assistant", "", 2, "c1"), row("tool", MARK, 3, "c1")]
+    session = read_as(FORMAT, lines(export(*rows), export(*rows))).sessions[1]
+    assert session.compactions == ()
+    assert len(session.events) == 3
+
+
+def test_older_session_lines_are_read():
+    meta = {"role": "session_meta", "model": "m-1", "tools": [{"type": "function", "function": {"name": "bash"}}]}
+    session = read_as(
+        FORMAT, lines(meta, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
+    ).sessions[0]
+    assert texts(session) == ["Hi", "Ho"]
+    assert session.tools[0].name == "bash"
+
+
+def test_the_line_about_an_older_session_may_stand_further_down():
+    talk = [{"role": "user", "content": f"Say {number}"} for number in range(8)]
+    meta = {"role": "session_meta", "model": "m-1", "platform": "telegram"}
+    recording = read_as(FORMAT, lines(*talk, meta, {"role": "assistant", "content": "Ho"}))
+    assert (len(recording.sessions[0].events), recording.sessions[0].model) == (9, "m-1")
+
+
+TURNS = [
+    {"from": "system", "value": 'Tools: <tools>[{"type": "function", "function": {"name": "bash"}}]</tools>'},
+    {"from": "human", "value": "List"},
+    {
+        "from": "gpt",
+        "value": '<think>Hm</think>\nLook <tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>',
+    },
+    {"from": "tool", "value": "<tool_response>\na\n</tool_response>\n<tool_response>\nbb\n</tool_response>"},
+    {"from": "gpt", "value": "Done"},
+]
+
+
+def test_trajectories_are_taken_apart_at_their_tags():
+    recording = read_as(FORMAT, lines({"conversations": TURNS}, {"conversations": TURNS}))
+    session = recording.sessions[0]
+    thought, text, call = session.events[1].parts
+    assert (thought, text) == (ReasoningPart("Hm"), TextPart("Look"))
+    assert (call.name, call.arguments) == ("bash", {"command": "ls"})
+    assert [part.content for part in session.events[2].parts] == ["a", "bb"]
+    assert session.events[2].parts[0].call_id == call.id
+    assert session.tools[0].name == "bash"
+    assert (recording.facts.messages, recording.facts.tool_results, len(recording.sessions)) == (10, 4, 2)
+
+
+def test_calls_of_trajectories_take_the_ids_of_their_results():
+    body = json.dumps({"tool_call_id": "c9", "name": "bash", "content": {"output": "a"}})
+    answer = '<think>\n</think>\n<tool_call>{"name": "bash", "arguments": {}}</tool_call>'
+    turns = [
+        TURNS[1],
+        {"from": "gpt", "value": answer},
+        {"from": "tool", "value": f"<tool_response>{body}</tool_response>"},
+    ]
+    recording = read_as(FORMAT, turns)
+    assert recording.sessions[0].events[1].parts == (ToolCallPart("bash", {}, "c9"),)
+    assert recording.sessions[0].events[2].parts == (ToolResultPart("bash", {"output": "a"}, "c9"),)
+    assert recording.facts.largest_tool_result_chars == len('{"output":"a"}')
+
+
+def test_a_summary_in_a_trajectory_is_matched():
+    turns = [TURNS[1], {"from": "human", "value": MARK}, TURNS[4]]
+    session = read_as(FORMAT, turns).sessions[0]
+    assert texts(session) == ["List", "Done"]
+    assert (session.compactions[0].base, session.compactions[0].evidence) == (
+        (Span(0, 1), Inserted(0)),
+        Evidence.MATCHED,
+    )
+
+
+def test_tools_may_stand_beside_a_conversation():
+    value = {"conversations": TURNS[1:], "tools": '[{"type": "function", "function": {"name": "bash"}}]'}
+    assert read_as(FORMAT, value).sessions[0].tools[0].name == "bash"
+
+
+def test_a_turn_that_is_no_text_is_told():
+    with pytest.raises(DamagedRecording, match="a turn of human whose value is no text"):
+        read_as(FORMAT, [TURNS[1], {"from": "human", "value": 7}], strict=True)
+
+
+def test_a_bare_array_of_turns_is_one_session():
+    assert [call.at for call in read_as(FORMAT, TURNS).sessions[0].calls] == [1, 3]
+
+
+def test_tags_that_are_never_closed_are_text():
+    noise = "<think>" * 50_000
+    session = read_as(FORMAT, [TURNS[1], {"from": "gpt", "value": noise}]).sessions[0]
+    assert session.events[1].parts == (TextPart(noise),)
+
+
+def test_files_without_messages_are_damaged_and_others_not_taken(database):
+    with pytest.raises(DamagedRecording, match="no session"):
+        read_as(FORMAT, database())
+    assert not recognises(FORMAT, {"messages": [{"role": "user", "content": "x"}]})
+    assert not recognises(FORMAT, [{"role": "user", "content": "x"}])
+
+
+def test_wrong_types_anywhere_are_survived(database):
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(export(*HISTORY[:3], *AFTER[:3]))))
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(TURNS)))
+    odd = (None, -1, 1e300, 2**62, "", "x", b"\xff", "[{}]")
+    for name in ("role", "content", "timestamp", "tool_calls", "tool_call_id", "compacted", "session_id"):
+        for bad in odd:
+            try:
+                recording = read_as(FORMAT, database(*HISTORY, row("user", MARK, 9) | {name: bad}, *AFTER[2:]))
+            except RecordingError:
+                continue
+            for session in recording.sessions:
+                check_session(session)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "hermes")
+
+
+RULES = SAMPLES / "../rules/hermes/default-200k"
+
+
+@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+def test_it_finds_every_compaction_that_the_agent_made_and_where():
+    truth = json.loads((RULES / "truth.json").read_text())["compactions"]
+    recording = read_as(FORMAT, (RULES / "state.db").read_bytes())
+    [session] = recording.sessions
+    ats = [call.at for call in session.calls]
+    steps = [bisect_left(ats, compaction.at) for compaction in session.compactions]
+    # `after_call` counts from 0 over all calls, those that wrote the summaries before it included.
+    assert steps == [item["after_call"] + 1 - before for before, item in enumerate(truth)]
+    assert recording.facts.compactions == len(truth) == 7
+
+
+@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+def test_the_modelled_requests_of_a_real_session_sum_to_its_recorded_total():
+    """The stub that answered counted 10,816,853 prompt tokens in 82 calls, the largest of 150,000."""
+    facts = Facts.of(read_as(FORMAT, (RULES / "state.db").read_bytes()).sessions[0])
+    assert facts.requests.tokens.sum() == pytest.approx(10_816_853, abs=41)
+    assert int(facts.requests.tokens.max()) == pytest.approx(150_000, rel=0.05)
+    assert facts.window.status is Status.CONTRADICTED

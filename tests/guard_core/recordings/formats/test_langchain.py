@@ -1,0 +1,232 @@
+"""LangChain messages and LangSmith runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.langchain.format import FORMAT, SUMMARY_WORDS
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+CALL = {"name": "bash", "args": {"command": "ls"}, "id": "c1", "type": "tool_call"}
+
+
+def human(text: str, **data: Any) -> dict[str, Any]:
+    return {"type": "human", "data": {"content": text, "type": "human", **data}}
+
+
+def ai(text: str, prompt: int = 100, calls: tuple[Any, ...] = (), **data: Any) -> dict[str, Any]:
+    usage = {"input_tokens": prompt, "output_tokens": 5, "input_token_details": {"cache_read": 60}}
+    own = {
+        "content": text,
+        "tool_calls": list(calls),
+        "usage_metadata": usage,
+        "response_metadata": {"model_name": "m-1"},
+    }
+    return {"type": "ai", "data": {**own, "type": "ai", **data}}
+
+
+def tool(text: str, call: str = "c1", **data: Any) -> dict[str, Any]:
+    return {"type": "tool", "data": {"content": text, "tool_call_id": call, "name": "bash", "type": "tool", **data}}
+
+
+SYSTEM = {"type": "system", "data": {"content": "Be brief.", "type": "system"}}
+TALK = [SYSTEM, human("List"), ai("Look", 100, (CALL,)), tool("a.txt"), ai("Done", 150)]
+
+
+def test_messages_have_real_tokens_with_the_cached_ones():
+    recording = read_as(FORMAT, TALK)
+    session = recording.sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.events[1].parts == (TextPart("Look"), ToolCallPart("bash", {"command": "ls"}, "c1"))
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert [(call.at, call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(1, 100, 60), (3, 150, 60)]
+    assert (recording.facts.messages, recording.facts.prompt_tokens_sum) == (5, 250)
+
+
+def test_serialised_and_flat_messages_are_read_alike():
+    classes = {"system": "SystemMessage", "human": "HumanMessage", "ai": "AIMessageChunk", "tool": "ToolMessage"}
+    made = [
+        {
+            "lc": 1,
+            "type": "constructor",
+            "id": ["langchain", classes[item["type"]]],
+            "kwargs": item["data"] | {"type": ""},
+        }
+        for item in TALK
+    ]
+    flat = {"messages": [item["data"] for item in TALK]}
+    assert read_as(FORMAT, made).sessions[0].events == read_as(FORMAT, TALK).sessions[0].events
+    assert read_as(FORMAT, flat).facts == read_as(FORMAT, TALK).facts
+
+
+def test_usage_of_the_provider_stands_in():
+    plain = ai("Hi") | {}
+    plain["data"] |= {
+        "usage_metadata": None,
+        "response_metadata": {"usage": {"input_tokens": 5, "cache_read_input_tokens": 90}},
+    }
+    assert read_as(FORMAT, [human("x"), plain]).sessions[0].calls[0].prompt_tokens == 95
+
+
+def test_calls_that_could_not_be_parsed_keep_their_text():
+    broken = ai("Look", invalid_tool_calls=[{"name": "bash", "args": '{"command": ', "id": "c2", "error": "x"}])
+    session = read_as(FORMAT, [human("x"), broken]).sessions[0]
+    assert session.events[1].parts[1] == ToolCallPart("bash", '{"command": ', "c2")
+
+
+def test_the_middlewares_summary_is_declared_and_its_wording_only_matched():
+    told = human(f"{SUMMARY_WORDS}\n\nWe listed.")
+    matched = read_as(FORMAT, [told, *TALK[2:]]).sessions[0]
+    assert (matched.compactions[0].evidence, matched.compactions[0].base) == (Evidence.MATCHED, (Inserted(0),))
+    assert texts(matched)[0] == "Look"
+    marked = human("We listed.", additional_kwargs={"lc_source": "summarization"})
+    assert read_as(FORMAT, [marked, *TALK[2:]]).sessions[0].compactions[0].evidence is Evidence.DECLARED
+
+
+def test_a_marker_in_a_tool_result_is_no_compaction():
+    session = read_as(FORMAT, [*TALK[:3], tool(SUMMARY_WORDS)]).sessions[0]
+    assert session.compactions == ()
+
+
+def run(kind: str, name: str, start: int, parent: str = "", **rest: Any) -> dict[str, Any]:
+    time = f"2026-03-01T10:00:{start:02d}Z"
+    own = {"id": name, "run_type": kind, "start_time": time, "trace_id": "t1", "parent_run_id": parent or None}
+    return {**own, **rest}
+
+
+def model_run(name: str, start: int, inputs: dict[str, Any], message: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    made = {"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": message["data"]}
+    outputs = {"generations": [[{"text": "", "message": made}]]}
+    extra = {"invocation_params": {"model": "m-1", "tools": [{"type": "function", "function": {"name": "bash"}}]}}
+    return run("llm", name, start, inputs=inputs, outputs=outputs, extra=extra, **rest)
+
+
+FOUND = run("tool", "t", 2, outputs={"output": TALK[3]["data"]})
+RUNS = [
+    run("chain", "root", 0, inputs={"messages": [TALK[1]["data"]]}),
+    model_run("m1", 1, {"messages": [TALK[:2]]}, TALK[2]),
+    FOUND,
+    model_run("m2", 3, {"messages": [TALK[:4]]}, TALK[4]),
+]
+
+
+def test_model_runs_are_calls_and_chains_are_not_read():
+    recording = read_as(FORMAT, lines(*RUNS))
+    session = recording.sessions[0]
+    assert texts(session) == ["List", "Look", "", "Done"]
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 100), (3, 150)]
+    assert session.tools[0].name == "bash"
+    assert recording.notes.skipped == {"chain run": 1}
+    assert (recording.facts.model_calls, recording.facts.tool_calls, recording.facts.messages) == (2, 1, 0)
+
+
+def test_rendered_prompts_take_their_messages_from_the_chain_around():
+    prompt = "System: Be brief.\nHuman: List"
+    chain = run("chain", "node", 1, inputs={"messages": [TALK[1]["data"]]})
+    session = read_as(FORMAT, lines(chain, model_run("m1", 1, {"prompts": [prompt]}, TALK[2], parent="node"))).sessions[
+        0
+    ]
+    assert session.system == (TextPart("Be brief."),)
+    assert texts(session) == ["List", "Look"]
+
+
+def test_rendered_prompts_without_a_chain_are_cut_at_their_speakers():
+    first = model_run("m1", 1, {"prompts": ["System: Be brief.\nHuman: List"]}, TALK[2])
+    second = model_run("m2", 3, {"prompts": ["System: Be brief.\nHuman: List\nAI: Look\nTool: a.txt"]}, TALK[4])
+    session = read_as(FORMAT, lines(first, FOUND, second)).sessions[0]
+    assert session.events[1].parts[1] == ToolCallPart("bash", {"command": "ls"}, "c1")
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert texts(session)[3] == "Done"
+
+
+def test_threads_join_traces_and_child_runs_may_be_nested():
+    extra = {"metadata": {"thread_id": "th"}}
+    later = [*TALK, human("More")]
+    second = model_run("m9", 9, {"messages": [later]}, ai("Sure", 170)) | {"trace_id": "t2"}
+    runs = [item | {"extra": {**item.get("extra", {}), **extra}} for item in (*RUNS, second)]
+    assert [len(session.calls) for session in read_as(FORMAT, lines(*runs)).sessions] == [3]
+    nested = runs[0] | {"child_runs": runs[1:4]}
+    assert len(read_as(FORMAT, nested).sessions[0].calls) == 2
+
+
+def test_results_behind_the_last_call_are_in_the_log():
+    session = read_as(FORMAT, lines(*RUNS[:3])).sessions[0]
+    assert session.events[-1].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+
+
+def test_a_failed_run_is_a_call_without_an_answer_and_repeats_are_folded():
+    failed = RUNS[1] | {"id": "m0", "outputs": None, "error": "rate limit"}
+    recording = read_as(FORMAT, lines(failed, *RUNS, RUNS[1]))
+    assert [call.response for call in recording.sessions[0].calls] == [None, 1, 3]
+    assert recording.notes.folded == 1
+
+
+def test_what_was_posted_at_the_start_is_completed_by_what_was_patched_at_the_end():
+    def patch(item: dict[str, Any]) -> dict[str, Any]:
+        return {key: item.get(key) for key in ("id", "trace_id", "outputs", "end_time")}
+
+    posts = [item | {"outputs": None, "end_time": None} for item in RUNS]
+    whole = read_as(FORMAT, lines(*RUNS))
+    assert read_as(FORMAT, lines(*posts, *map(patch, RUNS))).sessions == whole.sessions
+    batches = lines({"post": posts}, {"patch": [patch(item) for item in RUNS]})
+    assert read_as(FORMAT, batches).facts == whole.facts
+
+
+def test_outermost_runs_alone_are_read_as_the_messages_they_ended_with():
+    root = RUNS[0] | {"parent_run_id": None, "outputs": {"messages": [item["data"] for item in TALK]}}
+    recording = read_as(FORMAT, [root])
+    assert texts(recording.sessions[0]) == ["List", "Look", "", "Done"]
+    assert recording.facts.prompt_tokens_sum == 250
+
+
+def test_what_a_dump_left_out_of_a_run_is_taken_from_its_dotted_order():
+    unknown = {"lc": 1, "type": "not_implemented", "id": ["uuid", "UUID"]}
+    names = [f"0190000{at}-0000-7000-8000-000000000000" for at in range(len(RUNS))]
+    orders = [f"20260301T10000{at}123456Z{name}" for at, name in enumerate(names)]
+    orders = [orders[0], *(f"{orders[0]}.{order}" for order in orders[1:])]
+    lost = {"id": unknown, "trace_id": unknown, "parent_run_id": unknown, "start_time": unknown}
+    runs = [item | lost | {"dotted_order": order} for item, order in zip(RUNS, orders, strict=True)]
+    session = read_as(FORMAT, lines(*reversed(runs))).sessions[0]
+    assert [(step.prompt_tokens, step.timestamp) for step in session.calls] == [
+        (100, 1_772_359_201.123456),
+        (150, 1_772_359_203.123456),
+    ]
+
+
+def test_lines_of_messages_are_a_session():
+    assert read_as(FORMAT, lines(*TALK)).facts == read_as(FORMAT, TALK).facts
+
+
+def test_runs_without_a_model_are_damaged():
+    with pytest.raises(DamagedRecording, match="no calls"):
+        read_as(FORMAT, lines(RUNS[0]))
+
+
+def test_other_lists_are_not_taken():
+    assert not recognises(FORMAT, [{"role": "user", "content": "x"}])
+    assert not recognises(FORMAT, [{"type": "message", "role": "user", "content": []}])
+
+
+def test_wrong_types_anywhere_are_survived():
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(TALK[:4])))
+    for index, record in enumerate(RUNS):
+        rest = [lines(*RUNS[:index], bad, *RUNS[index + 1 :]) for bad in spoiled(record)]
+        check_hostile(FORMAT, rest)
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "langchain")

@@ -1,0 +1,524 @@
+"""Traces in OTLP/JSON and what is like it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.otlp.format import FORMAT
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+
+def value(item: Any) -> dict[str, Any]:
+    if isinstance(item, bool):
+        return {"boolValue": item}
+    return {"intValue": str(item)} if isinstance(item, int) else {"stringValue": str(item)}
+
+
+def span(name: str, start: int, parent: str = "", trace: str = "t1", **rest: Any) -> dict[str, Any]:
+    attributes = [{"key": key, "value": value(item)} for key, item in rest.pop("attributes", {}).items()]
+    own = {"traceId": trace, "spanId": f"{trace}-{start}", "parentSpanId": parent, "name": name}
+    return {**own, "startTimeUnixNano": str(start * 10**9), "attributes": attributes, **rest}
+
+
+def export(*spans: dict[str, Any]) -> dict[str, Any]:
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "explorer"}}]}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "lib"}, "spans": list(spans)}]}]}
+
+
+def said(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "parts": list(parts)}
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "content": content}
+
+
+CALL = {"type": "tool_call", "id": "c1", "name": "bash", "arguments": {"command": "ls"}}
+RESULT = {"type": "tool_call_response", "id": "c1", "response": "a.txt"}
+FIRST, LOOK, FOUND = said("user", text("List")), said("assistant", text("Look"), CALL), said("tool", RESULT)
+
+
+def chat(
+    start: int, messages: list[Any], output: Any, prompt: int = 100, cached: int = 0, **rest: Any
+) -> dict[str, Any]:
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m-1",
+        "gen_ai.usage.input_tokens": prompt,
+        "gen_ai.usage.cache_read.input_tokens": cached,
+        "gen_ai.input.messages": json.dumps(messages),
+        "gen_ai.output.messages": json.dumps([output]),
+        **rest.pop("more", {}),
+    }
+    return span("chat m-1", start, attributes=attributes, **rest)
+
+
+def tool(start: int, result: str = "a.txt", name: str = "execute_tool bash", **rest: Any) -> dict[str, Any]:
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "bash",
+        "gen_ai.tool.call.result": result,
+    }
+    return span(name, start, attributes=attributes, **rest)
+
+
+TALK = (chat(1, [FIRST], LOOK), tool(2), chat(3, [FIRST, LOOK, FOUND], said("assistant", text("Done")), 150, 90))
+
+
+def test_gen_ai_spans_are_calls_over_one_log():
+    more = {"gen_ai.system_instructions": json.dumps([text("Be brief.")])}
+    more["gen_ai.tool.definitions"] = json.dumps([{"type": "function", "name": "bash", "parameters": {}}])
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK, more=more), *TALK[1:])).sessions[0]
+    assert texts(session) == ["List", "Look", "", "Done"]
+    assert [(call.at, call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(1, 100, 0), (3, 150, 90)]
+    assert session.events[1].parts[1] == ToolCallPart("bash", {"command": "ls"}, "c1")
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert session.system == (TextPart("Be brief."),)
+    assert session.tools[0].name == "bash"
+
+
+def test_facts_count_leaf_calls_and_tool_spans():
+    facts = read_as(FORMAT, lines(*(export(item) for item in TALK))).facts
+    assert (facts.model_calls, facts.prompt_tokens_sum, facts.messages) == (2, 250, 0)
+    assert (facts.tool_calls, facts.tool_results, facts.largest_tool_result_chars) == (1, 1, 5)
+
+
+def test_a_span_around_model_spans_may_carry_sums_and_is_no_call():
+    agent = span(
+        "invoke_agent", 0, attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.usage.input_tokens": 999}
+    )
+    outer = chat(1, [FIRST], LOOK, 999)
+    inner = span("raw", 2, "t1-1", attributes={"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 70})
+    recording = read_as(FORMAT, export(agent, outer, inner))
+    assert [call.prompt_tokens for call in recording.sessions[0].calls] == [70]
+    assert texts(recording.sessions[0]) == ["List", "Look"]
+    assert recording.facts.prompt_tokens_sum == 70
+
+
+def test_the_merged_tool_span_of_adk_is_not_counted():
+    recording = read_as(FORMAT, export(*TALK, tool(5, name="execute_tool (merged)")))
+    assert recording.facts.tool_calls == 1
+
+
+def test_cached_tokens_beside_the_input_are_added_for_the_whole_instrumentation():
+    recording = read_as(FORMAT, export(chat(1, [FIRST], LOOK, 10, 500), chat(2, [FIRST, LOOK, FOUND], LOOK, 600, 510)))
+    assert [call.prompt_tokens for call in recording.sessions[0].calls] == [510, 1110]
+
+
+def test_conversations_join_traces_and_traces_without_one_are_sessions():
+    shared = {"gen_ai.conversation.id": "conv"}
+    follow = [FIRST, LOOK, FOUND, said("assistant", text("Done")), said("user", text("More"))]
+    joined = chat(9, follow, said("assistant", text("Sure")), trace="t2", more=shared)
+    first = [chat(1, [FIRST], LOOK, more=shared), *TALK[1:]]
+    assert [len(session.calls) for session in read_as(FORMAT, export(*first, joined)).sessions] == [3]
+    other = chat(9, [said("user", text("Else"))], LOOK, trace="t3")
+    assert len(read_as(FORMAT, export(*TALK, other)).sessions) == 2
+
+
+def inference(start: int, first: int, roles: list[str], **rest: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for number, role in enumerate(roles, first):
+        attributes[f"llm.input_messages.{number}.message.role"] = role
+        attributes[f"llm.input_messages.{number}.message.content"] = f"{role} {number}"
+    count = first + len(roles)
+    attributes |= {
+        "llm.token_count.prompt": 100 + start,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": f"assistant {count}",
+        "openinference.span.kind": "LLM",
+    }
+    return span("ChatCompletion", start, attributes=attributes | rest.pop("more", {}), **rest)
+
+
+def test_open_inference_is_read_with_calls_and_images():
+    more = {
+        "llm.input_messages.0.message.contents.0.message_content.type": "image",
+        "llm.input_messages.0.message.contents.0.message_content.image.image.url": "data:image/png;base64,AAAA",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "bash",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"command": "ls"}',
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id": "c1",
+        "llm.tools.0.tool.json_schema": '{"type": "function", "function": {"name": "bash"}}',
+    }
+    session = read_as(FORMAT, export(inference(1, 0, ["user"], more=more))).sessions[0]
+    assert session.events[0].parts[1] == MediaPart("image/png", 3)
+    assert session.events[1].parts[1] == ToolCallPart("bash", {"command": "ls"}, "c1")
+    assert session.tools[0].name == "bash"
+
+
+def test_dropped_first_messages_are_put_back_from_earlier_calls():
+    first = inference(1, 0, ["system", "user"])
+    later = inference(2, 3, ["user"], droppedAttributesCount=6)
+    session = read_as(FORMAT, export(first, later)).sessions[0]
+    assert texts(session) == ["user 1", "assistant 2", "user 3", "assistant 4"]
+    assert [call.at for call in session.calls] == [1, 3]
+    assert session.compactions == ()
+
+
+def test_a_message_that_lost_its_role_is_lost_and_the_gap_is_told():
+    cut = inference(1, 5, ["assistant", "user"])
+    cut["attributes"] = [item for item in cut["attributes"] if item["key"] != "llm.input_messages.5.message.role"]
+    session = read_as(FORMAT, export(cut)).sessions[0]
+    assert texts(session) == ["user 6", "assistant 7"]
+    assert "first 6 messages" in session.notes[0]
+
+
+def test_the_whole_request_is_read_where_the_messages_were_dropped():
+    request = {"messages": [{"role": "user", "content": "Whole"}, {"role": "user", "content": "More"}]}
+    session = read_as(FORMAT, export(inference(1, 1, ["user"], more={"input.value": json.dumps(request)}))).sessions[0]
+    assert texts(session)[:2] == ["Whole", "More"]
+
+
+def test_a_call_whose_messages_were_cut_keeps_its_place_in_the_curve():
+    cut = chat(2, [], LOOK, 130, more={"gen_ai.input.messages": '[{"role": "user", "parts": [{"ty'})
+    later = [FIRST, LOOK, FOUND, said("assistant", text("Done"))]
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK), cut, chat(3, later, LOOK, 150))).sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [100, 130, 150]
+    assert [call.at for call in session.calls] == [1, 3, 4]
+    assert session.compactions == ()
+
+
+def test_open_llmetry_attributes_are_read():
+    attributes = {
+        "llm.request.type": "chat",
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "List",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.tool_calls.0.name": "bash",
+        "gen_ai.completion.0.tool_calls.0.arguments": "{}",
+        "gen_ai.usage.prompt_tokens": 12,
+    }
+    session = read_as(FORMAT, export(span("openai.chat", 1, attributes=attributes))).sessions[0]
+    assert texts(session)[0] == "List"
+    assert session.events[1].parts[0].name == "bash"
+    assert session.calls[0].prompt_tokens == 12
+
+
+def test_span_events_of_older_conventions_are_read():
+    events = [
+        {"name": "gen_ai.user.message", "attributes": [{"key": "content", "value": {"stringValue": "List"}}]},
+        {"name": "gen_ai.choice", "attributes": [{"key": "message", "value": {"stringValue": '{"content": "Done"}'}}]},
+    ]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9}
+    session = read_as(FORMAT, export(span("chat", 1, attributes=attributes, events=events))).sessions[0]
+    assert texts(session) == ["List", "Done"]
+
+
+def test_events_in_an_attribute_are_read():
+    events = [
+        {"event.name": "gen_ai.user.message", "content": "List", "role": "user"},
+        {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": "Done"}},
+    ]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9, "events": json.dumps(events)}
+    assert texts(read_as(FORMAT, export(span("chat", 1, attributes=attributes))).sessions[0]) == ["List", "Done"]
+
+
+def test_adk_1_requests_are_read():
+    request = {
+        "config": {"system_instruction": "Be brief.", "tools": [{"function_declarations": [{"name": "bash"}]}]},
+        "contents": [{"role": "user", "parts": [{"text": "List"}]}],
+    }
+    response = {
+        "content": {"role": "model", "parts": [{"text": "Hm", "thought": True}, {"function_call": {"name": "bash"}}]}
+    }
+    attributes = {
+        "gen_ai.usage.input_tokens": 5,
+        "gcp.vertex.agent.llm_request": json.dumps(request),
+        "gcp.vertex.agent.llm_response": json.dumps(response),
+    }
+    session = read_as(FORMAT, export(span("call_llm", 1, attributes=attributes))).sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.tools[0].name == "bash"
+    assert session.events[1].parts[0] == ReasoningPart("Hm")
+
+
+def test_vercels_spans_are_read_and_the_outer_ones_are_no_calls():
+    made = {"type": "tool-call", "toolCallId": "c1", "toolName": "bash", "input": {"command": "ls"}}
+    got = {"type": "tool-result", "toolCallId": "c1", "toolName": "bash", "output": "a.txt"}
+    asked = {"role": "user", "content": [{"type": "text", "text": "List"}]}
+    steps = [asked, {"role": "assistant", "content": [made]}, {"role": "tool", "content": [got]}]
+    inner = {"ai.operationId": "ai.streamText.doStream", "ai.usage.promptTokens": 50}
+    first = {"ai.prompt.messages": json.dumps([asked]), "ai.response.toolCalls": json.dumps([made])}
+    second = {"ai.prompt.messages": json.dumps(steps), "ai.response.text": "Done"}
+    outer = span("ai.streamText", 1, attributes={"ai.operationId": "ai.streamText", "ai.usage.promptTokens": 100})
+    tool_span = span("ai.toolCall", 3, attributes={"ai.operationId": "ai.toolCall", "ai.toolCall.result": '"a.txt"'})
+    calls = [span("do", at, "t1-1", attributes=inner | own) for at, own in ((2, first), (4, second))]
+    recording = read_as(FORMAT, export(outer, calls[0], tool_span, calls[1]))
+    session = recording.sessions[0]
+    assert [call.prompt_tokens for call in session.calls] == [50, 50]
+    assert session.events[1].parts == (ToolCallPart("bash", {"command": "ls"}, "c1"),)
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert (texts(session)[3], recording.facts.tool_calls) == ("Done", 1)
+
+
+def test_ids_that_are_positions_pair_by_order():
+    call = {**CALL, "id": "bash_1"}
+    result = {**RESULT, "id": "bash_0"}
+    steps = [said("assistant", text("Look"), call), said("user", result)]
+    session = read_as(FORMAT, export(chat(1, [FIRST], steps[0]), chat(2, [FIRST, *steps], LOOK))).sessions[0]
+    made, answered = session.events[1].parts[1], session.events[2].parts[0]
+    assert made.id == answered.call_id
+    assert answered.name == "bash"
+
+
+def test_streamed_pieces_before_the_final_message_are_left_out():
+    pieces = [
+        said("assistant", text("Do")) | {"finish_reason": ""},
+        said("assistant", text("Done")) | {"finish_reason": "stop"},
+    ]
+    item = chat(1, [FIRST], LOOK, more={"gen_ai.output.messages": json.dumps(pieces)})
+    assert texts(read_as(FORMAT, export(item)).sessions[0]) == ["List", "Done"]
+
+
+def test_results_behind_the_last_call_are_in_the_log():
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK), tool(2, "b.txt"))).sessions[0]
+    assert session.events[-1].parts == (ToolResultPart("bash", "b.txt", "c1"),)
+
+
+def test_spans_without_content_still_give_the_curve():
+    bare = [
+        span("chat", at, attributes={"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": at}) for at in (3, 5)
+    ]
+    session = read_as(FORMAT, export(bare[0], tool(4, ""), bare[1])).sessions[0]
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(0, 3), (2, 5)]
+    assert "no message content" in session.notes[0]
+
+
+def test_flat_and_console_and_jaeger_exports_are_read():
+    phoenix = {
+        "name": "ChatCompletion",
+        "context.trace_id": "t",
+        "context.span_id": "s",
+        "start_time": "2026-03-01T10:00:00Z",
+        "attributes.openinference.span.kind": "LLM",
+        "attributes.llm.token_count.prompt": 42,
+        "attributes.llm.input_messages": [{"message.role": "user", "message.content": "List"}],
+    }
+    console = {
+        "name": "chat",
+        "context": {"trace_id": "0xt", "span_id": "0xs"},
+        "start_time": "2026-03-01T10:00:00Z",
+        "attributes": {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 42},
+    }
+    tags = [{"key": "gen_ai.operation.name", "value": "chat"}, {"key": "gen_ai.usage.input_tokens", "value": 42}]
+    jaeger = {
+        "data": [{"traceID": "t", "spans": [{"traceID": "t", "spanID": "s", "operationName": "chat", "tags": tags}]}]
+    }
+    for item in ([phoenix], console, jaeger):
+        assert read_as(FORMAT, item).sessions[0].calls[0].prompt_tokens == 42
+    assert texts(read_as(FORMAT, [phoenix]).sessions[0]) == ["List"]
+
+
+def test_a_span_exported_twice_counts_once():
+    recording = read_as(FORMAT, lines(export(*TALK), export(TALK[0])))
+    assert (recording.facts.model_calls, recording.notes.folded) == (2, 1)
+
+
+def test_traces_without_a_model_are_damaged():
+    with pytest.raises(DamagedRecording, match="no calls"):
+        read_as(FORMAT, export(span("GET /", 1)))
+
+
+def test_other_objects_are_not_taken():
+    assert not recognises(FORMAT, {"data": [{"role": "user"}]})
+    assert not recognises(FORMAT, lines({"type": "session.start", "data": {}}))
+
+
+def test_traces_that_go_on_with_each_other_are_one_conversation():
+    last = chat(
+        4, [FIRST, LOOK, FOUND, said("assistant", text("Done")), said("user", text("Thanks"))], LOOK, trace="t3"
+    )
+    again = (
+        chat(11, [FIRST], LOOK, trace="t4"),
+        chat(12, [FIRST, LOOK, FOUND], said("assistant", text("Done")), trace="t5"),
+    )
+    one, two = read_as(
+        FORMAT,
+        export(
+            chat(1, [FIRST], LOOK),
+            chat(3, [FIRST, LOOK, FOUND], said("assistant", text("Done")), trace="t2"),
+            last,
+            *again,
+        ),
+    ).sessions
+    assert [len(session.calls) for session in (one, two)] == [3, 2]
+    assert one.notes == ("3 traces were put together as one conversation, which none of them names.",)
+
+
+def test_a_short_answer_that_comes_again_does_not_join_traces():
+    def asked(*words: str) -> list[Any]:
+        return [said(("user", "assistant")[at % 2], text(word)) for at, word in enumerate(words)]
+
+    done = said("assistant", text("Done"))
+    other = chat(5, asked("Sing", "Done", "Dance"), done, trace="t2")
+    assert len(read_as(FORMAT, export(chat(1, asked("List"), done), other)).sessions) == 2
+    more = chat(5, asked("In short: listed", "Done", "Dance", "Done", "Rest"), done, trace="t2")
+    joined = read_as(FORMAT, export(chat(1, asked("List", "Look", "Dance"), done), more)).sessions
+    assert [len(session.calls) for session in joined] == [2]
+
+
+def test_a_trace_that_repeats_an_unanswered_request_goes_on():
+    failed = chat(1, [FIRST], None, trace="t0")
+    session = read_as(FORMAT, export(failed, chat(2, [FIRST], LOOK))).sessions[0]
+    assert [call.response for call in session.calls] == [None, 1]
+
+
+def test_traces_without_content_of_one_service_are_one_session():
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    spans = [span("chat", start, trace=f"t{start}", attributes=usage) for start in (1, 2, 3)]
+    sessions = read_as(FORMAT, export(*spans)).sessions
+    assert [len(session.calls) for session in sessions] == [3]
+
+
+def test_two_spans_of_one_response_are_one_call():
+    sdk = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 100, "gen_ai.response.id": "r1"}
+    recording = read_as(
+        FORMAT,
+        export(span("sdk", 1, trace="t2", attributes=sdk), chat(2, [FIRST], LOOK, more={"gen_ai.response.id": "r1"})),
+    )
+    assert recording.facts.model_calls == 1
+    assert texts(recording.sessions[0]) == ["List", "Look"]
+    assert recording.notes.skipped == {"second model span of one response": 1}
+
+
+def test_an_id_that_every_response_has_tells_nothing():
+    same = {"gen_ai.response.id": "r"}
+    spans = (chat(1, [FIRST], LOOK, more=same), chat(3, [FIRST, LOOK, FOUND], LOOK, more=same), chat(5, [FIRST], LOOK))
+    assert read_as(FORMAT, export(*spans)).facts.model_calls == 3
+
+
+def test_a_run_of_langchain_and_the_span_of_its_client_are_one_call():
+    message = {"response_metadata": {"id": "chatcmpl-1"}}
+    answers = ({"generations": [[{"message": message}]]}, {"id": "chatcmpl-1", "choices": []})
+    made = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
+    spans = [
+        span(f"s{at}", at, trace=f"t{at}", attributes={**made, "output.value": json.dumps(answer)})
+        for at, answer in enumerate(answers, start=1)
+    ]
+    assert read_as(FORMAT, export(*spans)).facts.model_calls == 1
+
+
+def test_messages_may_be_log_records_of_their_own():
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
+    call = span("chat", 1, attributes=usage)
+
+    def record(name: str, **body: str) -> dict[str, Any]:
+        values = [{"key": key, "value": {"stringValue": item}} for key, item in body.items()]
+        own = {"traceId": "t1", "spanId": "t1-1", "eventName": name}
+        return {**own, "body": {"kvlistValue": {"values": values}}}
+
+    records = [record("gen_ai.user.message", content="List"), record("gen_ai.choice", message='{"content": "Look"}')]
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    recording = read_as(FORMAT, lines(logs, export(call)))
+    assert texts(recording.sessions[0]) == ["List", "Look"]
+    assert recording.notes.skipped == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"gen_ai.input.messages": '[{"role": "us'}, "the JSON in gen_ai.input.messages is cut or damaged"),
+        ({"gen_ai.output.messages": "[{"}, "the JSON in gen_ai.output.messages is cut or damaged"),
+        (
+            {"gen_ai.usage.input_tokens": "9" * 21},
+            f"gen_ai.usage.input_tokens is '{'9' * 21}', which is no count of tokens",
+        ),
+    ],
+)
+def test_an_attribute_that_cannot_be_read_is_told(more, reason):
+    content = lines(export(*TALK), export(chat(9, [FIRST], LOOK, more=more)))
+    notes = read_as(FORMAT, content).notes
+    assert [(problem.message, problem.line) for problem in notes.problems] == [(f"span t1-9: {reason}", 2)]
+    with pytest.raises(DamagedRecording, match="line 2"):
+        read_as(FORMAT, content, strict=True)
+
+
+def test_dropped_attributes_are_told():
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK, droppedAttributesCount=12))).sessions[0]
+    assert session.notes == ("The recorder dropped 12 attributes of the spans, the oldest first.",)
+
+
+def test_the_messages_of_one_response_are_one_answer():
+    def message(place: str, number: int, role: str, **rest: Any) -> dict[str, Any]:
+        given = {"role": role, **rest}
+        return {f"llm.{place}_messages.{number}.message.{key}": item for key, item in given.items()}
+
+    call = {"tool_calls.0.tool_call.id": "c1", "tool_calls.0.tool_call.function.name": "ls"}
+    made = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 9}
+    user, look, ask = message("input", 0, "user", content="List"), {"content": "Look"}, call
+    first = {**made, **user, **message("output", 0, "assistant", **look), **message("output", 1, "assistant", **ask)}
+    found = message("input", 3, "tool", content="a.txt", tool_call_id="c1")
+    sent = {**user, **message("input", 1, "assistant", **look), **message("input", 2, "assistant", **ask), **found}
+    recording = read_as(FORMAT, export(span("a", 1, attributes=first), span("b", 2, attributes={**made, **sent})))
+    assert [len(event.parts) for event in recording.sessions[0].events] == [1, 2, 1]
+    assert recording.facts.tool_calls == 1
+
+
+def test_a_call_inside_an_agent_inside_a_call_is_one_more():
+    agent = span("invoke_agent helper", 2, "t1-1", attributes={"gen_ai.operation.name": "invoke_agent"})
+    recording = read_as(FORMAT, export(chat(1, [FIRST], LOOK), agent, chat(3, [FIRST], LOOK, 70, parent="t1-2")))
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 170)
+
+
+def test_the_oldest_spans_of_adk_have_usage_in_the_response_and_tools_in_the_name():
+    request = {
+        "contents": [{"role": "user", "parts": [{"text": "List"}]}],
+        "config": {"system_instruction": "Be brief."},
+    }
+    part = {"function_call": {"name": "bash", "args": {}}}
+    usage = {"prompt_token_count": 90, "cached_content_token_count": 30, "candidates_token_count": 5}
+    response = {"content": {"role": "model", "parts": [part]}, "usage_metadata": usage}
+    key = "gcp.vertex.agent.llm_re"
+    call = span("call_llm", 1, attributes={f"{key}quest": json.dumps(request), f"{key}sponse": json.dumps(response)})
+    empty = {f"{key}quest": "{}", f"{key}sponse": "{}", "gcp.vertex.agent.tool_response": "a.txt"}
+    tools = [span(name, 2 + at, attributes=empty) for at, name in enumerate(("tool_response [bash]", "tool_response"))]
+    recording = read_as(FORMAT, export(call, *tools))
+    (session,) = recording.sessions
+    assert [(step.prompt_tokens, step.cached_tokens, step.output_tokens) for step in session.calls] == [(90, 30, 5)]
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "call-1-0"),)
+    assert (recording.facts.tool_calls, recording.facts.tool_results) == (1, 1)
+
+
+def test_content_that_adk_kept_back_is_taken_from_the_span_around():
+    inner = span("generate_content", 2, "t1-1", attributes={"gen_ai.operation.name": "generate_content"})
+    inner["events"] = [
+        {"name": name, "attributes": [{"key": "event.body", "value": {"stringValue": '{"content": "<elided>"}'}}]}
+        for name in ("gen_ai.user.message", "gen_ai.choice")
+    ]
+    session = read_as(FORMAT, export(chat(1, [FIRST], LOOK), inner)).sessions[0]
+    assert texts(session) == ["List", "Look"]
+
+
+def test_blocks_of_anthropic_inside_a_prompt_are_calls_results_and_reasoning():
+    used = {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}
+    asked = json.dumps([{"type": "thinking", "thinking": "Hm", "signature": "QUJD"}, used])
+    found = json.dumps([{"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"}])
+    prompts = {"0.role": "user", "0.content": "List", "1.role": "assistant", "1.content": asked}
+    prompts |= {"2.role": "user", "2.content": found}
+    attributes = {f"gen_ai.prompt.{key}": item for key, item in prompts.items()}
+    usage = {"llm.request.type": "completion", "gen_ai.usage.prompt_tokens": 9}
+    session = read_as(FORMAT, export(span("anthropic.chat", 1, attributes=attributes | usage))).sessions[0]
+    assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("bash", {"command": "ls"}, "c1"))
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+
+
+def test_wrong_types_anywhere_are_survived():
+    check_hostile(FORMAT, (lines(bad) for bad in spoiled(export(TALK[0], inference(2, 0, ["user"])))))
+    for bad in spoiled([FIRST, LOOK, FOUND]):
+        check_hostile(FORMAT, [lines(export(chat(1, bad, LOOK), chat(2, [FIRST], bad)))])
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "otel")

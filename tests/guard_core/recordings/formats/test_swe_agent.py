@@ -1,0 +1,131 @@
+"""SWE-agent trajectories."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.swe_agent import FORMAT
+from guard_core.sessions import Evidence
+from guard_core.views import Inserted, Span
+from tests.guard_core.recordings.checks import (
+    check_hostile,
+    check_sample_facts,
+    check_session,
+    lines,
+    read_as,
+    recognises,
+    spoiled,
+    texts,
+)
+
+STEP = {"action": "ls", "observation": "a.txt", "response": "I look\n```\nls\n```", "thought": "I look"}
+TEXT_HISTORY = [
+    {"role": "system", "content": "You fix bugs.", "agent": "primary"},
+    {"role": "user", "content": "Fix it", "agent": "primary"},
+    {"role": "assistant", "content": "I look\n```\nls\n```", "agent": "primary"},
+    {"role": "user", "content": "a.txt\nbash-$", "agent": "primary"},
+]
+CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+CALL_HISTORY = [
+    *TEXT_HISTORY[:2],
+    {"role": "assistant", "message_type": "action", "content": "I look", "tool_calls": [CALL]},
+    {"role": "tool", "message_type": "observation", "content": "a.txt", "tool_call_ids": ["c1"]},
+]
+
+
+def trajectory(history: list[dict[str, Any]] | None = None, **extra: Any) -> dict[str, Any]:
+    stats = {"tokens_sent": 900, "tokens_received": 20, "api_calls": 3}
+    value = {"environment": "main", "trajectory": [STEP], "info": {"model_stats": stats}, **extra}
+    return value if history is None else {**value, "history": history}
+
+
+def test_observations_are_automatic_messages_that_start_no_turn():
+    session = read_as(FORMAT, trajectory(TEXT_HISTORY)).sessions[0]
+    assert session.system == (TextPart("You fix bugs."),)
+    assert [event.starts_turn() for event in session.events] == [True, False, False]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, None)]
+
+
+def test_function_calls_pair_with_their_results():
+    session = read_as(FORMAT, trajectory(CALL_HISTORY)).sessions[0]
+    assert session.events[1].parts == (TextPart("I look"), ToolCallPart("bash", {"command": "ls"}, "c1"))
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+
+
+def test_totals_are_told_and_never_given_to_calls():
+    session = read_as(FORMAT, trajectory(TEXT_HISTORY)).sessions[0]
+    assert "900 prompt tokens in 3 calls" in session.notes[0]
+    assert read_as(FORMAT, trajectory(TEXT_HISTORY)).facts.model_calls == 0
+
+
+def test_a_history_processor_is_named_from_json_text_too():
+    config = {"agent": {"history_processors": [{"type": "cache_control"}], "model": {"name": "gpt-x"}}}
+    session = read_as(FORMAT, trajectory(TEXT_HISTORY, replay_config=json.dumps(config))).sessions[0]
+    assert "cache_control" in session.notes[1]
+    assert session.model == "gpt-x"
+
+
+def test_steps_are_read_where_there_is_no_history():
+    step = {**STEP, "query": [{"role": "system", "content": "S"}, {"role": "user", "content": "Fix it"}]}
+    session = read_as(FORMAT, trajectory(None, trajectory=[step, STEP])).sessions[0]
+    assert texts(session)[0] == "Fix it"
+    assert [call.at for call in session.calls] == [1, 3]
+
+
+def test_what_a_request_elided_is_an_edit_of_the_history():
+    again = {"role": "assistant", "content": "Once more", "agent": "primary"}
+    history = [*TEXT_HISTORY, again, TEXT_HISTORY[3], {**again, "content": "Done"}]
+    elided = {**TEXT_HISTORY[3], "content": "Old output omitted"}
+    queries = [TEXT_HISTORY[:2], [*TEXT_HISTORY[:3], elided], [*TEXT_HISTORY[:3], elided, *history[4:6]]]
+    value = trajectory(history, trajectory=[{**STEP, "query": query} for query in queries])
+    recording = read_as(FORMAT, value)
+    session = recording.sessions[0]
+    check_session(session)
+    found = session.compactions
+    assert [(item.at, item.evidence, item.kind) for item in found] == [(3, Evidence.INFERRED, "edit")]
+    assert (found[0].base, found[0].messages[0].parts) == (
+        (Span(0, 2), Inserted(0)),
+        (TextPart("Old output omitted"),),
+    )
+    assert recording.facts.compactions == 0
+
+
+def test_other_attempts_are_sessions_behind_the_chosen_one():
+    other, chosen = trajectory(CALL_HISTORY[:3]), trajectory(TEXT_HISTORY)
+    value = {**chosen, "attempts": [other, chosen], "info": {**chosen["info"], "best_attempt_idx": 1}}
+    recording = read_as(FORMAT, value)
+    assert [len(session.events) for session in recording.sessions] == [3, 2]
+    assert recording.facts.messages == 4
+    assert len(read_as(FORMAT, {"attempts": [other, chosen]}).sessions) == 2
+
+
+def test_facts_count_messages_and_the_longest_observation():
+    facts = read_as(FORMAT, trajectory(CALL_HISTORY)).facts
+    assert (facts.messages, facts.largest_tool_result_chars) == (4, 5)
+    assert (facts.tool_calls, facts.tool_results) == (0, 0)
+
+
+def test_a_trajectory_without_anything_is_damaged():
+    with pytest.raises(DamagedRecording, match="neither"):
+        read_as(FORMAT, {"trajectory": [], "history": []})
+
+
+def test_it_does_not_take_other_trajectories():
+    assert not recognises(FORMAT, {"trajectory": [{"source": "agent", "action": "run", "observation": ""}]})
+    assert not recognises(FORMAT, {"steps": []})
+
+
+def test_wrong_types_anywhere_are_survived():
+    value = trajectory(CALL_HISTORY, replay_config={"agent": {"history_processor": {"type": "x"}}})
+    asked = [{**STEP, "query": [TEXT_HISTORY[0], {**TEXT_HISTORY[1], "content": "Fix"}]}]
+    tried = {**trajectory(TEXT_HISTORY, trajectory=asked), "attempts": [value]}
+    check_hostile(FORMAT, (lines(bad) for content in (value, tried) for bad in spoiled(content)))
+
+
+def test_the_facts_of_the_samples_are_equal():
+    check_sample_facts(FORMAT, "swe-agent")

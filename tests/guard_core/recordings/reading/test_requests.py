@@ -1,0 +1,147 @@
+"""Conversations rebuilt from requests that repeat the history."""
+
+from __future__ import annotations
+
+import msgspec
+
+from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.requests import Declared, Request, threads_of
+from guard_core.sessions import Evidence, ModelCall, Session
+from guard_core.views import Inserted, Span
+from tests.guard_core.recordings.checks import check_session, texts
+
+SUMMARY = "So far the files were listed and the bug was found in main.py."
+
+
+def user(text: str) -> Event:
+    return Event(Role.USER, (TextPart(text),))
+
+
+def model(text: str, *calls: str) -> Event:
+    return Event(Role.MODEL, (TextPart(text), *(ToolCallPart("bash", {}, call) for call in calls)))
+
+
+def result(call: str, text: str = "a.txt") -> Event:
+    return Event(Role.USER, (ToolResultPart("", text, call),))
+
+
+def ask(*messages: Event, reply: Event | None = None, **extra) -> Request:
+    return Request(messages, ModelCall(at=0, prompt_tokens=len(messages) * 10), reply, **extra)
+
+
+def sessions(*requests: Request) -> list[Session]:
+    found = [thread.session("x", Limits()) for thread in threads_of(list(requests))]
+    for session in found:
+        check_session(session)
+    return found
+
+
+A, LOOK, FOUND, DONE = user("Fix"), model("Look", "c1"), result("c1"), model("Done")
+
+
+def test_requests_that_grow_are_one_log():
+    session = sessions(ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE))[0]
+    assert texts(session) == ["Fix", "Look", "", "Done"]
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, 3)]
+    assert session.compactions == ()
+
+
+def test_an_answer_is_taken_as_the_next_request_repeats_it():
+    thought = Event(Role.MODEL, (ReasoningPart("Hm"), TextPart("Look ")))
+    session = sessions(ask(A, reply=thought), ask(A, model("Looked"), user("More"), reply=DONE))[0]
+    assert texts(session) == ["Fix", "Looked", "More", "Done"]
+    assert [call.response for call in session.calls] == [1, 3]
+
+
+def test_a_retry_leaves_the_failed_call_without_an_answer():
+    session = sessions(ask(A, reply=model("Bad")), ask(A, reply=DONE))[0]
+    assert texts(session) == ["Fix", "Done"]
+    assert [(call.at, call.response) for call in session.calls] == [(1, None), (1, 1)]
+
+
+def test_a_shorter_request_is_an_inferred_compaction():
+    session = sessions(
+        ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE), ask(A, user(f"Summary: {SUMMARY}"), reply=model("On"))
+    )[0]
+    compaction = session.compactions[0]
+    assert (compaction.evidence, compaction.kind, compaction.at) == (Evidence.INFERRED, "summary", 4)
+    assert compaction.base == (Span(0, 1), Inserted(0))
+    assert texts(session) == ["Fix", "Look", "", "Done", "On"]
+
+
+def test_news_behind_a_compaction_go_to_the_log():
+    more = model("More", "c2")
+    session = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, reply=more),
+        ask(A, user("Summary"), more, result("c2"), reply=DONE),
+    )[0]
+    assert session.compactions[0].base == (Span(0, 1), Inserted(0), Span(3, 4))
+    assert session.compactions[0].kind == "summary+tail"
+    assert [call.at for call in session.calls] == [1, 3, 5]
+
+
+def test_cleared_results_are_an_edit():
+    session = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, reply=DONE),
+        ask(A, LOOK, result("c1", "[cleared]"), DONE, user("Go"), reply=model("On")),
+    )[0]
+    assert session.compactions[0].kind in {"edit", "summary+tail"}
+    assert session.compactions[0].base[:2] == (Span(0, 2), Inserted(0))
+
+
+def test_the_summarising_call_is_no_step():
+    told = Event(Role.MODEL, (TextPart(SUMMARY),))
+    session = sessions(
+        ask(A, reply=LOOK),
+        ask(A, LOOK, FOUND, user("Summarise."), reply=told),
+        ask(A, user(f"[SUMMARY] {SUMMARY}"), reply=DONE, declared=Declared(tokens_before=99)),
+    )[0]
+    assert texts(session) == ["Fix", "Look", "", "Done"]
+    assert session.compactions[0].summariser.prompt_tokens == 40
+    assert session.compactions[0].tokens_before == 99
+    assert [call.at for call in session.calls] == [1, 3]
+
+
+def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
+    session = sessions(
+        ask(A, reply=LOOK), ask(A, user("Give a title"), reply=model("Bug")), ask(A, LOOK, FOUND, reply=DONE)
+    )[0]
+    assert session.compactions == ()
+    assert len(session.calls) == 2
+
+
+def test_a_sub_agent_is_a_session_of_its_own():
+    sub, step = user("Sub"), model("Step", "c9")
+    found = sessions(
+        ask(A, reply=LOOK),
+        ask(sub, reply=step),
+        ask(sub, step, result("c9"), reply=model("Sub done")),
+        ask(A, LOOK, FOUND, reply=DONE),
+        ask(A, LOOK, FOUND, DONE, user("Thanks"), reply=model("Bye")),
+    )
+    assert [len(session.calls) for session in found] == [3, 2]
+    assert all(session.compactions == () for session in found)
+
+
+def test_messages_that_the_recorder_lost_are_put_back():
+    session = sessions(ask(A, reply=LOOK), ask(FOUND, reply=DONE, lost=2))[0]
+    assert texts(session) == ["Fix", "Look", "", "Done"]
+    assert session.notes == ()
+
+
+def test_a_gap_at_the_head_is_told():
+    session = sessions(ask(FOUND, reply=DONE, lost=2), ask(user("Go"), reply=model("On"), lost=4))[0]
+    assert "first 2 messages" in session.notes[0]
+    assert texts(session) == ["", "Done", "Go", "On"]
+
+
+def test_the_same_requests_give_the_same_sessions():
+    requests = [ask(A, reply=LOOK), ask(A, LOOK, FOUND, reply=DONE), ask(A, user("S"), reply=model("On"))]
+    first, second = (
+        sessions(*requests),
+        sessions(*msgspec.json.decode(msgspec.json.encode(requests), type=list[Request])),
+    )
+    assert first == second

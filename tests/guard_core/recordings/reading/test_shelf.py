@@ -1,0 +1,119 @@
+"""Texts kept on a shelf come back as they were, and a shelved recording reads the same as one in memory."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from guard_core import recordings
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.recordings.reading import source
+from guard_core.recordings.reading.shelf import Shelf, ShelvedEvents
+from guard_core.simulator.big_files import write_claude_code
+
+SAMPLES = Path(__file__).parents[5] / "shared/samples"
+FILES = [path for path in sorted(SAMPLES.rglob("*")) if path.is_file() and path.name not in {"README.md", "index.json"}]
+
+
+@pytest.fixture(autouse=True)
+def everything_shelved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "SHELVED_FROM", 0)
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "big.jsonl"
+    with path.open("wb") as out:
+        write_claude_code(out, steps=300, size=900_000)
+    return path
+
+
+def check_reads_the_same(path: Path, folder: Path) -> bool:
+    """Is it the same, told ahead or not; were texts shelved at all?"""
+    told: list[Event] = []
+    ahead = recordings.Ahead(told.append)
+    kept, left = recordings.read(path), recordings.read(path, shelve=folder)
+    early = recordings.read(path, shelve=folder, ahead=ahead)
+    for found in (left, early):
+        assert (found.facts, found.notes) == (kept.facts, kept.notes)
+        assert len(found.sessions) == len(kept.sessions)
+        for mine, other in zip(found.sessions, kept.sessions, strict=True):
+            assert tuple(mine.events) == tuple(other.events)
+            assert (mine.calls, mine.compactions, mine.side_calls) == (other.calls, other.compactions, other.side_calls)
+            assert mine.notes == other.notes
+            assert Ledger.of(mine).to_bytes() == Ledger.of(other).to_bytes()
+    for first in early.sessions[:1]:
+        agreed = ahead.agreed(first.events)
+        assert list(first.events[:agreed]) == told[:agreed]
+    return any(isinstance(session.events, ShelvedEvents) for session in left.sessions)
+
+
+def test_a_long_transcript_reads_the_same(transcript: Path, tmp_path: Path) -> None:
+    assert check_reads_the_same(transcript, tmp_path)
+
+
+@pytest.mark.skipif(not FILES, reason=f"the samples are not at {SAMPLES}")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SAMPLES)))
+def test_a_sample_reads_the_same(path: Path, tmp_path: Path) -> None:
+    check_reads_the_same(path, tmp_path)
+
+
+def test_nothing_is_left_in_the_folder(transcript: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (session,) = recordings.read(transcript, shelve=folder).sessions
+    assert session.events[7].parts
+    assert not list(folder.iterdir())
+
+
+def test_single_events_and_slices_are_fetched_alone(transcript: Path, tmp_path: Path) -> None:
+    (session,) = recordings.read(transcript, shelve=tmp_path).sessions
+    (kept,) = recordings.read(transcript).sessions
+    assert session.events[7] == kept.events[7]
+    assert tuple(session.events[-3:]) == kept.events[-3:]
+
+
+def test_a_small_file_stays_in_memory(transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "SHELVED_FROM", transcript.stat().st_size + 1)
+    (session,) = recordings.read(transcript, shelve=tmp_path).sessions
+    assert isinstance(session.events, tuple)
+
+
+_WORDS = st.text(max_size=5)
+_PARTS = st.one_of(
+    st.builds(TextPart, _WORDS),
+    st.builds(ToolCallPart, _WORDS, st.dictionaries(_WORDS, st.integers(-(2**63), 2**63 - 1), max_size=2), _WORDS),
+    st.builds(ToolResultPart, _WORDS, _WORDS, _WORDS, st.booleans()),
+)
+_EVENTS = st.builds(
+    lambda role, parts, line: Event(role=role, parts=tuple(parts), line=line),
+    st.sampled_from(Role),
+    st.lists(_PARTS, max_size=2),
+    st.none() | st.integers(1, 10),
+)
+_CHANGES = st.lists(
+    st.tuples(st.sampled_from(["append", "set", "cut", "pop", "get"]), st.integers(0, 9), _EVENTS), max_size=20
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_CHANGES)
+def test_shelved_events_behave_like_a_list(changes: list[tuple[str, int, Event]]) -> None:
+    shelved, plain = ShelvedEvents(Shelf(Path(tempfile.gettempdir()))), []
+    for name, at, event in changes:
+        for events in (shelved, plain):
+            if name == "append":
+                events.append(event)
+            elif name == "cut":
+                del events[at:]
+            elif at < len(events) and name == "set":
+                events[at] = event
+            elif at < len(events) and name == "pop":
+                events.pop(at)
+        if name == "get" and at < len(plain):
+            assert (shelved[at], shelved[at - len(plain)]) == (plain[at], plain[at - len(plain)])
+    assert list(shelved) == plain
+    assert shelved[1:] == plain[1:]

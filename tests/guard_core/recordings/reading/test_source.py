@@ -1,0 +1,193 @@
+"""The bytes of a recording: what counts as a line, a value, an end; what is refused and where the damage is."""
+
+import gzip
+import io
+
+import pytest
+
+from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
+from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.source import UNFINISHED, Shape, Source
+
+
+def objects(content, **options):
+    with Source.open(content, **options) as source:
+        return [line.obj for line in source.lines()], source.notes
+
+
+def damage(content):
+    """Line and column of the first damage."""
+    with pytest.raises(DamagedRecording) as caught:
+        objects(content, strict=True)
+    return caught.value.line, caught.value.column
+
+
+def test_lines_end_at_newlines_only():
+    found, _ = objects('{"a":"one\u2028two\x85three\u2029"}\r\n{"a":2}\n'.encode())
+
+    assert found == [{"a": "one\u2028two\x85three\u2029"}, {"a": 2}]
+
+
+def test_a_byte_order_mark_is_dropped():
+    found, notes = objects(b'\xef\xbb\xbf{"a":1}\n{"a":2}\n', strict=True)
+
+    assert (found, notes.lines) == ([{"a": 1}, {"a": 2}], 2)
+
+
+def test_the_offset_is_that_of_the_first_byte():
+    content = b'\xef\xbb\xbf{"a":1}\n\n{"a":2}\n'
+    with Source.open(content) as source:
+        offsets = [line.offset for line in source.lines()]
+
+    assert [content[offset : offset + 5] for offset in offsets] == [b'{"a":', b'{"a":']
+
+
+def test_columns_count_characters_from_one():
+    assert damage('{"a":1}\n{"ä":"€",,}\n'.encode()) == (2, 10)
+
+
+def test_a_file_that_is_still_written_is_no_damage():
+    found, notes = objects(b'{"a":1}\n{"a":', strict=True)
+
+    assert found == [{"a": 1}]
+    assert [problem.line for problem in notes.problems] == [2]
+    assert notes.problems[0].message.startswith(UNFINISHED)
+
+
+@pytest.mark.parametrize("end", [b'{"a":-', b'{"a":[1.', b'{"a":tru', b'{"a":"\\', '{"a":"汉'.encode()[:-1], b" {"])
+def test_an_object_may_be_cut_anywhere(end):
+    _, notes = objects(b'{"a":1}\n' + end, strict=True)
+
+    assert [problem.line for problem in notes.problems] == [2]
+    assert notes.problems[0].message.startswith(UNFINISHED)
+
+
+@pytest.mark.parametrize("end", [b"[1]", b"7", b'"x', b"[1", b"\x00\x00", b'{"a":1}}', b'{"a":1,"a":2}', b"\xff{"])
+def test_a_last_line_that_is_no_beginning_of_an_object_is_damage(end):
+    assert damage(b'{"a":1}\n' + end)[0] == 2
+    found, notes = objects(b'{"a":1}\n' + end)
+
+    assert (found, notes.skipped, notes.problem_count) == ([{"a": 1}], {}, 1)
+
+
+def test_a_lone_unfinished_line_is_damage():
+    assert damage(b'{"a":')[0] == 1
+
+
+def test_a_second_pass_tells_nothing_twice():
+    with Source.open(b'{"a":1}\n{broken}\n{"a":"\\u0000"}\n') as source:
+        first = [line.obj for line in source.lines()]
+        second = [line.obj for line in source.lines()]
+
+        assert first == second
+        assert (source.notes.problem_count, source.notes.mended) == (2, 1)
+
+
+def test_a_line_over_the_limit_is_left_out_and_the_next_is_read():
+    long = b'{"a":"' + b"x" * 100 + b'"}\n'
+    found, notes = objects(long + b'{"a":2}\n', limits=Limits(line_bytes=50))
+
+    assert found == [{"a": 2}]
+    assert notes.problems[0].message == "a line longer than 50 bytes"
+
+
+def test_a_line_at_the_limit_is_read():
+    found, _ = objects(b'{"a":1}\n', limits=Limits(line_bytes=7), strict=True)
+
+    assert found == [{"a": 1}]
+
+
+def test_a_file_over_the_limit_is_refused():
+    with pytest.raises(LimitExceeded, match=r"the file has 8 bytes \(limit 7\)"):
+        Source.open(b'{"a":1}\n', limits=Limits(request_bytes=7))
+
+
+def test_a_stream_over_the_limit_is_refused_while_it_is_read():
+    with pytest.raises(LimitExceeded, match="more than 7 bytes"):
+        Source.open(io.BytesIO(b'{"a":1}\n'), limits=Limits(request_bytes=7))
+
+
+def test_a_gzip_stream_is_inflated():
+    found, _ = objects(gzip.compress(b'{"a":1}\n{"a":2}\n'), strict=True)
+
+    assert found == [{"a": 1}, {"a": 2}]
+
+
+def test_a_gzip_stream_may_not_unpack_to_more_than_the_limit():
+    with pytest.raises(LimitExceeded, match="unpacks to more than 1048576 bytes"):
+        Source.open(gzip.compress(bytes(2**21)), limits=Limits(inflated_bytes=2**20))
+
+
+def test_another_archive_is_refused_by_its_name():
+    with pytest.raises(UnknownFormat, match="a 7z archive"):
+        Source.open(b"7z\xbc\xaf\x27\x1c" + bytes(32))
+
+
+@pytest.mark.parametrize(
+    ("content", "shape"),
+    [
+        (b'{"a":\n1}', Shape.JSON),
+        (b'{"a":1}', Shape.JSON),
+        (b'[{"a":1},\n{"b":2}]\n', Shape.JSON),
+        (b'{"a":1}\n{"b":2}\n', Shape.LINES),
+        (b'// note\n{"a":1}\n{"b":2}\n', Shape.LINES),
+        (b'{"a":1}\n{"b"', Shape.LINES),
+        (b'{"a":1', Shape.JSON),
+        (b"#### hello\n", Shape.TEXT),
+        (b"\n \n", Shape.EMPTY),
+        (b"PK\x03\x04....", Shape.ZIP),
+        (b"SQLite format 3\x00....", Shape.SQLITE),
+    ],
+)
+def test_the_shape_of_the_content(content, shape):
+    with Source.open(content) as source:
+        assert source.shape is shape
+
+
+def test_nan_is_null_where_a_format_allows_it():
+    with Source.open(b'{"a":NaN,"b":"NaN","c":[-Infinity]}', strict=True) as source:
+        assert source.json(allow_nan=True) == {"a": None, "b": "NaN", "c": [None]}
+        with pytest.raises(DamagedRecording, match="NaN, which is not a JSON number"):
+            source.json()
+
+
+def test_what_no_store_takes_is_replaced_and_noted():
+    found, notes = objects(b'{"a":"x\\u0000\\ud83dy \\ud83d\\ude00"}\n{"b":-0.0}\n')
+
+    assert found == [{"a": "x\u2400\ufffdy \U0001f600"}, {"b": 0.0}]
+    assert (notes.mended, notes.problem_count) == (2, 2)
+
+
+def test_progress_ends_at_the_whole_size():
+    seen = []
+    content = b'{"a":"' + b"x" * 2**20 + b'"}\n'
+    with Source.open(content * 3, progress=lambda done, total: seen.append((done, total))) as source:
+        assert len(list(source.lines())) == 3
+
+    assert seen[-1] == (len(content) * 3, len(content) * 3)
+    assert seen == sorted(seen)
+
+
+def test_temporary_files_go_away():
+    with Source.open(gzip.compress(b'{"a":1}\n')) as source:
+        path = source.path
+        assert path.exists()
+
+    assert not path.exists()
+
+
+def test_replaced_characters_are_all_counted_and_the_first_are_listed():
+    content = b'{"a":"' + b"\\u0000" * 5000 + b'"}\n{"a":2}\n'
+    found, notes = objects(content)
+
+    assert found[0] == {"a": "\u2400" * 5000}
+    assert (notes.mended, notes.problem_count, len(notes.problems)) == (5000, 5000, 100)
+
+
+def test_kinds_that_are_left_out_are_listed_up_to_a_limit():
+    with Source.open(b"{}") as source:
+        for number in range(1000):
+            source.notes.skip(f"kind {number}")
+
+        assert len(source.notes.skipped) == 201
+        assert source.notes.skipped["other kinds"] == 800
