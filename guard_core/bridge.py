@@ -16,7 +16,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.ratios import KINDS, Floats, content, estimates
 from guard_core.sessions import Source
 from guard_core.trace import PROMPT_SOURCES, Trace
-from guard_core.views import Rewritten, Span, View
+from guard_core.views import Inserted, Rewritten, Span, View
 
 # Messages by class, each with the kinds of content that make it up; the framing of a message goes with its content.
 CLASSES = {
@@ -27,13 +27,15 @@ CLASSES = {
     "tool results": ("tool results",),
     "media": ("media",),
 }
-FIXED, PROLOGUE, INSERTED, UNEXPLAINED = "fixed", "prologue", "inserted", "unexplained"
+FIXED, PROLOGUE, UNEXPLAINED = "fixed", "prologue", "unexplained"
+REPEATED = "repeated"  # messages of the log that a resumed history has once more
+INSERTED = "inserted"  # what compactions wrote: summaries, notes
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
     """One part of the requests in prompt tokens: before + grown - removed + inserted = after."""
 
-    name: str  # FIXED, PROLOGUE, one of CLASSES, INSERTED, UNEXPLAINED
+    name: str  # FIXED, PROLOGUE, one of CLASSES, REPEATED, INSERTED, UNEXPLAINED
     before: int
     grown: int  # in the log since the request before
     removed: int
@@ -121,9 +123,9 @@ def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, a
     change = kept - held - grown
     columns = (held, grown, np.maximum(-change, 0), np.maximum(change, 0), kept)
     messages = [Part(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)]
-    ends = [_ends(attribution, request) for request in (before, after)]
-    parts = [_part(name, ends[0][name], ends[1][name], bool(before)) for name in (FIXED, PROLOGUE, INSERTED)]
-    known = (*parts[:2], *messages, parts[2])
+    ends = [_ends(ledger, attribution, request) for request in (before, after)]
+    parts = {name: _part(name, ends[0][name], ends[1][name], bool(before)) for name in ends[1]}
+    known = (parts[FIXED], parts[PROLOGUE], *messages, parts[REPEATED], parts[INSERTED])
     return Bridge(
         parts=(*known, _unexplained(known, before, after)),
         before_step=before.step if before else None,
@@ -164,24 +166,25 @@ def _held(view: View, costs: Ints, attribution: Attribution) -> Ints:
     return held
 
 
-def _ends(attribution: Attribution, request: _Request | None) -> dict[str, int]:
+def _ends(ledger: Ledger, attribution: Attribution, request: _Request | None) -> dict[str, int]:
     """The parts of a request that are not messages of the log."""
     if request is None:
-        return {FIXED: 0, PROLOGUE: 0, INSERTED: 0}
-    inserted = [item for item in request.view if not isinstance(item, Span | Rewritten)]
+        return {FIXED: 0, PROLOGUE: 0, REPEATED: 0, INSERTED: 0}
     begins = any(isinstance(item, Span) and item.start == 0 for item in request.view)
-    return {
-        FIXED: attribution.overhead,
-        PROLOGUE: attribution.prologue if begins else 0,
-        INSERTED: sum(attribution.prices.segment(item, request.epoch) for item in inserted),
-    }
+    parts = {FIXED: attribution.overhead, PROLOGUE: attribution.prologue if begins else 0, REPEATED: 0, INSERTED: 0}
+    repeated = ledger.repeated[request.epoch] if request.epoch >= 0 else frozenset()
+    for item in request.view:
+        if not isinstance(item, Span | Rewritten):
+            name = REPEATED if isinstance(item, Inserted) and item.index in repeated else INSERTED
+            parts[name] += attribution.prices.segment(item, request.epoch)
+    return parts
 
 
 def _part(name: str, before: int, after: int, has_before: bool) -> Part:
     """A part that a compaction keeps or replaces as a whole."""
     if before == after:
         return Part(name, before, 0, 0, 0, after)
-    if not has_before and name != INSERTED:
+    if not has_before and name not in (REPEATED, INSERTED):
         return Part(name, 0, after, 0, 0, after)
     return Part(name, before, 0, before, after, after)
 

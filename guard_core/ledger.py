@@ -17,6 +17,7 @@ from guard_core.costs import EVENT_COLUMNS, IN_PAIR, STARTS_TURN, EventCounter, 
 from guard_core.packing import decode_version, encode
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
+from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
 
 Ints = NDArray[np.int64]
@@ -34,7 +35,7 @@ STEP_COLUMNS = (
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
-LEDGER_VERSION = 4  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 5  # of the stored bytes; raise it when a column is added or changes its meaning
 _SCALARS = (
     "system_tokens",
     "system_metadata_tokens",
@@ -55,7 +56,8 @@ class Base(msgspec.Struct, frozen=True):
     at: int
     view: View
     costs: dict[str, tuple[int, ...]]
-    kind: str = ""  # as RecordedCompaction has it
+    kind: str = ""  # as RecordedCompaction has it, like the trigger
+    trigger: str = ""
     tokens_before: int = -1  # the recorder's own figures, -1: none
     tokens_after: int = -1
 
@@ -66,6 +68,11 @@ class Base(msgspec.Struct, frozen=True):
         A recorder that gives the tokens before it meant it as a compaction.
         """
         return self.kind == "edit" and self.tokens_before <= 0
+
+    @property
+    def is_resume(self) -> bool:
+        """Did a resumed session load its history again: nothing was compacted, though messages may be repeated."""
+        return self.is_edit and self.trigger == RESUME
 
 
 class _StoredLedger(msgspec.Struct, frozen=True):
@@ -160,6 +167,53 @@ class Ledger:
         return (*base.view, Span(base.at, at)), epoch
 
     @cached_property
+    def whole_resumes(self) -> tuple[bool, ...]:
+        """Of every base: is it a resumed history that still has all of the log, whatever it repeats besides.
+
+        A request on top of it is the session uncompacted. Messages of reasoning alone may be missing: agents leave it
+        out of the requests of later turns.
+        """
+        return tuple(base.is_resume and self._has_all_words(base) for base in self.bases)
+
+    @cached_property
+    def last_resumes(self) -> Ints:
+        """For every base, the last of `whole_resumes` up to it, -1: none."""
+        places = np.where(self.whole_resumes, np.arange(len(self.bases)), -1) if self.bases else np.zeros(0)
+        return np.maximum.accumulate(places.astype(np.int64))
+
+    def sends_whole_log(self, step: int, view: View) -> bool:
+        """Is a view all of the log at a step that was built on a resumed history with all of it."""
+        epoch, at = int(self.steps["epoch"][step]), int(self.steps["at"][step])
+        return epoch >= 0 and self.whole_resumes[epoch] and view == (Span(0, at),)
+
+    @cached_property
+    def repeated(self) -> tuple[frozenset[int], ...]:
+        """Of every base, which inserted messages a resumed history repeats, and no compaction wrote.
+
+        A message is known again by its costs.
+        """
+        is_repeat: dict[tuple[int, ...], bool] = {}
+        repeats = []
+        for base in self.bases if any(base.is_resume for base in self.bases) else ():
+            rows = list(zip(*(base.costs[name] for name in EVENT_COLUMNS), strict=True))
+            for row in rows:
+                is_repeat.setdefault(row, base.is_resume)
+            repeats.append(frozenset(index for index, row in enumerate(rows) if is_repeat[row]))
+        return tuple(repeats) or (frozenset(),) * len(self.bases)
+
+    def _has_all_words(self, base: Base) -> bool:
+        held = np.zeros(base.at, dtype=np.bool_)
+        for segment in base.view:
+            match segment:
+                case Span(start, stop):
+                    held[start:stop] = True
+                case Rewritten(event=event) if event < base.at:
+                    held[event] = True
+        names = ("bytes", "media_bytes", "reasoning_bytes")
+        text, media, reasoning = (self.events[name][: base.at] for name in names)
+        return bool((held | (text + media <= reasoning)).all())
+
+    @cached_property
     def turns(self) -> int:
         """Number of user turns that have at least one model call."""
         return len(np.unique(self.steps["turn"]))
@@ -244,7 +298,7 @@ def _base(compaction: RecordedCompaction) -> Base:
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
     figures = [-1 if tokens is None else tokens for tokens in (compaction.tokens_before, compaction.tokens_after)]
-    return Base(compaction.at, compaction.base, costs, compaction.kind, *figures)
+    return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures)
 
 
 def _step_columns(session: Session, starts: Ints) -> dict[str, Ints]:

@@ -139,8 +139,9 @@ class AttributedUsage:
     def _price(self, step: int, view: View, epoch: int) -> tuple[int, bool]:
         """Tokens of a request that is not the one sent at this step, and whether it extends a recorded one."""
         plain, prices, anchors = normal(view), self.attribution.prices, self.anchors
-        overhead = self.attribution.overhead
-        for place in dict.fromkeys((-1, int(self.ledger.steps["epoch"][step]))):
+        overhead, current = self.attribution.overhead, int(self.ledger.steps["epoch"][step])
+        resumed = int(self.ledger.last_resumes[current]) if current >= 0 else -1
+        for place in dict.fromkeys((resumed, -1, current)):
             stop = self._extends(place, plain, epoch)
             if stop is not None:
                 at, base = self._left_by(place)
@@ -165,7 +166,12 @@ class AttributedUsage:
         """Where a request ends that only extends what was sent after the recorded compaction `place`; else None."""
         at, base = self._left_by(place)
         stop = max(at, plain[-1].stop) if plain and isinstance(plain[-1], Span) else at
-        return stop if same_request(plain, epoch, (*base, Span(at, stop)), place) else None
+        same = same_request(plain, epoch, (*base, Span(at, stop)), place) or self._resumes(plain, stop, place)
+        return stop if same else None
+
+    def _resumes(self, plain: View, at: int, place: int) -> bool:
+        """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
+        return place >= 0 and plain == (Span(0, at),) and self.ledger.whole_resumes[place]
 
     def _cut(self, plain: View) -> int:
         """What goes with a request that was cut: the part before the file where it is kept, what is not recorded."""
@@ -202,7 +208,10 @@ class AttributedUsage:
         return np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
 
     def _same(self, step: int, view: View, epoch: int) -> bool:
-        return same_request(view, epoch, *self.ledger.recorded_view(step))
+        """Is a view the request of this step: as recorded, or all of the log where the recorded one is a resumed
+        history, because without a compaction the agent would have resumed it just so."""
+        same = same_request(view, epoch, *self.ledger.recorded_view(step))
+        return same or self.ledger.sends_whole_log(step, normal(view))
 
     @property
     def _source(self) -> int:

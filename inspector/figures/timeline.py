@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.findings import NEAR_MISS_SHARE, Case
+from guard_core.findings import NEAR_MISS_SHARE, Case, Facts
 from guard_core.ledger import Ledger
 from guard_core.trace import Trace
 from guard_core.views import kept_events
@@ -128,27 +128,35 @@ def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *,
         compactions=recorded_compaction_steps(ledger),
         overflows=recording.over,
         near_misses=peaks(requests, NEAR_MISS_SHARE * own_window, own_window),
-        replayed=None if replayed is None else replayed_columns(replayed, observed, name),
+        replayed=None if replayed is None else replayed_columns(recording.facts, replayed, observed, name),
         tracks=tuple(tracks),
     )
 
 
-def replayed_columns(replayed: Trace, observed: Trace, name: str) -> Replayed:
-    """The part of a replay that the chart shows."""
+def replayed_columns(facts: Facts, replayed: Trace, observed: Trace, name: str) -> Replayed:
+    """The part of a replay that the chart shows. Nothing overflows a window that the recording contradicts."""
     return Replayed(
         name=name,
         prompt_tokens=known(replayed.columns["modelled_prompt_tokens"]),
         compactions=np.flatnonzero(replayed.columns["fired"] == 1),
-        overflows=np.flatnonzero(replayed.columns["overflow"] == 1),
-        divergence=divergence(replayed, observed),
+        overflows=facts.replay(replayed).over,
+        divergence=divergence(facts.ledger, replayed, observed),
     )
 
 
-def divergence(replayed: Trace, observed: Trace) -> int | None:
-    """The first step at which the replay sends another request than the recording did; None if it never does."""
+def divergence(ledger: Ledger, replayed: Trace, observed: Trace) -> int | None:
+    """The first step at which the replay sends another request than the recording did; None if it never does.
+
+    All of the log is the recorded request where a resumed history repeats a part of it: the agent would have resumed
+    the uncompacted session just so.
+    """
     same = np.ones(len(observed), dtype=bool)
     for name in ("contents_sent", "heuristic_sent"):
         same &= replayed.columns[name] == observed.columns[name]
+    resumed = np.array([False, *ledger.whole_resumes])[ledger.steps["epoch"] + 1]
+    is_whole = np.maximum.accumulate(replayed.columns["fired"]) == 0 if len(same) else same
+    is_whole &= replayed.columns["contents_sent"] == ledger.steps["at"]
+    same |= resumed & is_whole
     apart = np.flatnonzero(~same)
     return int(apart[0]) if len(apart) else None
 

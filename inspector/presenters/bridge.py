@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.attribution import ASSUMED, ATTRIBUTION_SOURCES, Attribution
-from guard_core.bridge import FIXED, INSERTED, PROLOGUE, UNEXPLAINED, Bridge, Part
+from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, Bridge, Part
 from guard_core.sessions import Source
 from inspector.presenters.numbers import percent, signed, step_number, tokens
 
@@ -18,6 +18,7 @@ NAMES = {
     "tool calls": "Tool calls",
     "tool results": "Tool results",
     "media": "Pictures and files",
+    REPEATED: "Repeated by a resumed history",
     INSERTED: "Summary, inserted messages",
     UNEXPLAINED: "Not explained by this file",
 }

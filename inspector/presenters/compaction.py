@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.attribution import Attribution, PriceList
-from guard_core.events import Event, TextPart
+from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, kept_events
 from inspector.presenters.numbers import counted, message_number, tokens
 from inspector.presenters.parts import role_of, summary_line
-from inspector.presenters.requests import DROPPED, INSERTED, KEPT, REWRITTEN, SUMMARISED
+from inspector.presenters.requests import DROPPED, INSERTED, KEPT, REPEATED, REWRITTEN, SUMMARISED
 
 PAGE = 60  # rows of one window
 BEFORE, SENT, AFTER = 1, 2, 4
@@ -130,29 +130,38 @@ def counts(states: NDArray[Any], attribution: Attribution) -> list[dict[str, Any
     return rows
 
 
-def inserted_texts(item: Compaction, prices: PriceList) -> list[dict[str, Any]]:
-    """The messages that the compaction wrote and the log does not hold: summaries, continuations, notes."""
+def inserted_texts(item: Compaction, prices: PriceList, repeated: frozenset[int] = frozenset()) -> list[dict[str, Any]]:
+    """The messages after the compaction that the log does not hold: summaries, continuations, notes, and what a
+    resumed history repeats (`repeated`)."""
     epoch = item.place if item.recorded else -1
     return [
         {**text, "tokens": prices.segment(segment, epoch)}
         for segment in item.after
-        if (text := _inserted(segment, item.inserted)) is not None
+        if (text := _inserted(segment, item.inserted, repeated)) is not None
     ]
 
 
-def _inserted(segment: Segment, inserted: Sequence[Event]) -> dict[str, Any] | None:
+def _inserted(segment: Segment, inserted: Sequence[Event], repeated: frozenset[int]) -> dict[str, Any] | None:
     match segment:
         case Inserted(index) if index < len(inserted):
-            parts = inserted[index].parts
-            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+            text = "\n".join(words for part in inserted[index].parts if (words := part_text(part)))
             return {
-                "kind": "summary" if text else "not readable",
+                "kind": REPEATED if index in repeated else _kind_of(index, inserted[index], text),
                 "text": text,
                 "bytes": len(text.encode("utf-8", "replace")),
             }
         case Synthetic(kind=kind, bytes=size, text=text):
             return {"kind": kind, "text": text or "", "bytes": size}
     return None
+
+
+def _kind_of(index: int, message: Event, text: str) -> str:
+    """What an inserted message is: a tool's result, or an answer after the summary, is no summary."""
+    if not text:
+        return "not readable"
+    if any(isinstance(part, ToolCallPart | ToolResultPart) for part in message.parts):
+        return "tool call" if message.role is Role.MODEL else "tool result"
+    return "model message" if index and message.role is Role.MODEL else "summary"
 
 
 def badges(item: Compaction) -> list[str]:
@@ -234,4 +243,5 @@ BADGES = {
     SUMMARISED: "badge-compaction",
     DROPPED: "badge-overflow",
     INSERTED: "badge-compaction",
+    REPEATED: "",
 }

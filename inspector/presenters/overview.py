@@ -139,7 +139,8 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) 
     """Recorded and replayed side by side, each against its own window, and how far the modelled part can be trusted."""
     before, after = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
     windows = recorded.window.value, data.window
-    near = len(data.near_misses), len(peaks(after, NEAR_MISS_SHARE * windows[1], windows[1]))
+    own = windows[1] if replayed.window_counts else 0
+    near = len(data.near_misses), len(peaks(after, NEAR_MISS_SHARE * own, own))
     return {
         "rows": [
             *([_compare("context window, tokens", *windows)] if windows[0] != windows[1] else []),

@@ -13,11 +13,13 @@ from inspector.presenters.parts import role_of, shown
 
 PAGE = 40  # messages of one window
 
-KEPT, REWRITTEN, INSERTED, SUMMARISED, DROPPED = "kept", "rewritten", "inserted", "summarised", "dropped"
+KEPT, REWRITTEN, INSERTED, REPEATED = "kept", "rewritten", "inserted", "repeated"
+SUMMARISED, DROPPED = "summarised", "dropped"
 STATES = {
     KEPT: ("sent as it is in the log", ""),
     REWRITTEN: ("sent with its content changed", "badge-tool"),
     INSERTED: ("written by a compaction, not part of the log", "badge-compaction"),
+    REPEATED: ("sent once more by a resumed history, not part of the log", ""),
     SUMMARISED: ("no longer sent; a summary replaced it", "badge-compaction"),
     DROPPED: ("no longer sent, and no summary was made of it", "badge-overflow"),
 }
@@ -35,21 +37,26 @@ class Row:
     position: int | None = None  # index in the request; None: it is not in it
 
 
-def rows_of(view: View, start: int, stop: int, inserted: Sequence[Event] = ()) -> list[Row]:
-    """The messages `start` to `stop` (exclusive) of a view, in its order."""
+def rows_of(
+    view: View, start: int, stop: int, inserted: Sequence[Event] = (), repeated: frozenset[int] = frozenset()
+) -> list[Row]:
+    """The messages `start` to `stop` (exclusive) of a view, in its order. `inserted` are those that its recorded
+    compaction or resumed history brought; `repeated` says which of them repeat the log."""
     rows: list[Row] = []
     position = 0
     for segment in view:
         count = content_count((segment,))
         low, high = max(start, position), min(stop, position + count)
         if low < high:
-            found = _segment_rows(segment, low - position, high - position, inserted)
+            found = _segment_rows(segment, low - position, high - position, inserted, repeated)
             rows += [replace(row, position=place) for place, row in enumerate(found, low)]
         position += count
     return rows
 
 
-def _segment_rows(segment: Segment, low: int, high: int, inserted: Sequence[Event]) -> list[Row]:
+def _segment_rows(
+    segment: Segment, low: int, high: int, inserted: Sequence[Event], repeated: frozenset[int]
+) -> list[Row]:
     match segment:
         case Span(first, _):
             return [Row(KEPT, index) for index in range(first + low, first + high)]
@@ -57,6 +64,8 @@ def _segment_rows(segment: Segment, low: int, high: int, inserted: Sequence[Even
             return [Row(REWRITTEN, index, message, reason)]
         case Inserted(index):
             message = inserted[index] if index < len(inserted) else None
+            if index in repeated:
+                return [Row(REPEATED, None, message, "repeated by the resumed history")]
             return [Row(INSERTED, None, message, "inserted by the recorded compaction")]
         case Synthetic(kind=kind, text=text, bytes=size):
             words = text if text is not None else f"({size:,} bytes; only the size of this text is modelled)"

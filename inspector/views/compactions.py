@@ -150,7 +150,7 @@ def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     """The messages that stand for what is gone, each cut unless the address asks for all of it."""
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     shown = []
-    for found in presenter.inserted_texts(item, page.analysis.attribution.prices):
+    for found in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item)):
         part = piece(found["text"], 0, length)
         more = page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else ""
         note = _no_text(found["kind"], found["bytes"], item.recorded)
@@ -236,20 +236,25 @@ def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], stat
 
 
 def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
-    """The messages that the compaction itself wrote come first: they are what is new."""
+    """The messages that are not in the log come first: they are what is new."""
     return [
         {
             "number": None,
             "role": text["kind"],
             "line": " ".join(text["text"].split())[:120],
-            "state": requests.INSERTED,
-            "badge": presenter.BADGES[requests.INSERTED],
+            "state": (state := requests.REPEATED if text["kind"] == requests.REPEATED else requests.INSERTED),
+            "badge": presenter.BADGES[state],
             "before": "",
             "sent": "",
             "after": tokens(text["tokens"]),
         }
-        for text in presenter.inserted_texts(item, page.analysis.attribution.prices)
+        for text in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item))
     ]
+
+
+def _repeated(page: Frame, item: Compaction) -> frozenset[int]:
+    """Which of a recorded compaction's inserted messages repeat the log."""
+    return page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
 
 
 def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[str, Any]]:

@@ -108,8 +108,8 @@ def request_part(request: HttpRequest, session_id: UUID, step: int, position: in
     page = frame(request, session_id)
     if not 1 <= step <= page.count:
         raise Http404("There is no such step.")
-    view, inserted = _view(page, step_index(step))
-    rows = requests.rows_of(view, message_index(position), position, inserted)
+    view, inserted, repeated = _view(page, step_index(step))
+    rows = requests.rows_of(view, message_index(position), position, inserted, repeated)
     message = rows[0].message if rows and position else None
     if message is None or index >= len(message.parts):
         raise Http404("There is no such part.")
@@ -279,17 +279,22 @@ def _compaction_link(page: Frame, at: int) -> dict[str, str]:
 # ---- the messages of a step
 
 
-def _view(page: Frame, at: int) -> tuple[View, tuple[Event, ...]]:
-    """What was sent at a step on this side, and the messages that its recorded compaction inserted."""
+def _view(page: Frame, at: int) -> tuple[View, tuple[Event, ...], frozenset[int]]:
+    """What was sent at a step on this side, the messages that its recorded compaction or resumed history brought, and
+    which of them repeat the log. A replay that compacts nothing sends a resumed history as it was recorded."""
     found = page.analysis
     if page.side == "replayed":
-        return found.replayed.view(at, int(found.ledger.steps["at"][at])), ()
+        replayed = found.replayed.view(at, int(found.ledger.steps["at"][at]))
+        if not found.ledger.sends_whole_log(at, replayed):
+            return replayed, (), frozenset()
     view, epoch = found.ledger.recorded_view(at)
-    return view, found.head.compactions[epoch].messages if epoch >= 0 else ()
+    if epoch < 0:
+        return view, (), frozenset()
+    return view, found.head.compactions[epoch].messages, found.ledger.repeated[epoch]
 
 
 def _messages(page: Frame, at: int) -> dict[str, Any]:
-    view, inserted = _view(page, at)
+    view, inserted, repeated = _view(page, at)
     sent = content_count(view)
     gone = requests.gone_ranges(view, int(page.analysis.ledger.steps["at"][at]))
     missing = sum(len(part) for part in gone)
@@ -299,7 +304,7 @@ def _messages(page: Frame, at: int) -> dict[str, Any]:
     if show == "gone":
         rows = requests.gone_rows(gone, start, stop, _seen(page, view, at))
     else:
-        rows = requests.rows_of(view, start, stop, inserted)
+        rows = requests.rows_of(view, start, stop, inserted, repeated)
     return {
         "messages": _presented(page, rows, at),
         "window": _edges(page, at, show, start, stop, total),
@@ -319,7 +324,9 @@ def _window(page: Frame, total: int) -> tuple[int, int]:
 def _seen(page: Frame, view: View, at: int) -> list[range]:
     """The events that summaries were made of up to this step: all that are gone, where a recording inserted one."""
     if page.side != "replayed":
-        has_summary = any(isinstance(segment, Inserted) for segment in view)
+        epoch = int(page.analysis.ledger.steps["epoch"][at])
+        repeated = page.analysis.ledger.repeated[epoch] if epoch >= 0 else frozenset()
+        has_summary = any(isinstance(segment, Inserted) and segment.index not in repeated for segment in view)
         return [range(page.analysis.ledger.event_count)] if has_summary else []
     views = [item.passes[0].summariser_view for item in page.analysis.replayed.compactions if item.step <= at]
     return [held for view in views for held in requests.kept_events(view)]

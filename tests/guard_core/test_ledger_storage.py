@@ -45,7 +45,7 @@ def test_it_refuses_other_bytes_in_a_sentence(data):
 
 def test_it_refuses_another_version(short_chat):
     data = Ledger.of(short_chat).to_bytes()
-    other = data.replace(b"\xa7version\x04", b"\xa7version\x63")
+    other = data.replace(b"\xa7version\x05", b"\xa7version\x63")
     assert other != data
     with pytest.raises(GuardError, match="version 99"):
         Ledger.from_bytes(other)

@@ -5,8 +5,9 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from guard_core.sessions import Evidence, RecordedCompaction
-from guard_core.views import Inserted
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.triggers import RESUME
+from guard_core.views import Inserted, Span
 from tests.builders import model, session, tool_call, tool_result, user
 
 
@@ -202,3 +203,25 @@ def test_the_replayed_view_shows_what_the_replay_would_have_sent_in_list_head_an
     assert re.search(r"recorded: [\d,]+ prompt tokens \(provider\)", replayed)
     assert "Replayed prompt tokens (modelled) over 55 steps, 2 compactions marked" in replayed
     assert "Recorded prompt tokens over 55 steps, 1 compaction marked" in recorded
+
+
+def resumed() -> Session:
+    """A session that was resumed before its third call, with the result of a tool repeated."""
+    value = session(user("Read it"), tool_call("read_file", "1"), tool_result("text", "read_file", "1"), model("a"))
+    events = (*value.events, user("And the next"), model("b"))
+    calls = tuple(ModelCall(at, at, tokens) for at, tokens in ((1, 900), (3, 950), (5, 1_200)))
+    base = (Span(0, 3), Inserted(0), Span(3, 4))
+    again = RecordedCompaction(4, Evidence.INFERRED, "edit", base, (events[2],), trigger=RESUME)
+    return replace(value, events=events, calls=calls, compactions=(again,))
+
+
+def test_what_a_resumed_session_repeats_is_not_said_to_come_from_a_compaction(client, store):
+    text = client.get(store(resumed()).get_absolute_url() + "steps?at=3").content.decode()
+    assert "repeated by the resumed history" in text
+    assert "inserted by the recorded compaction" not in text
+
+
+def test_a_replay_without_compaction_of_a_resumed_session_is_what_was_recorded(client, store):
+    text = client.get(store(resumed()).get_absolute_url() + "?policy=none").content.decode()
+    assert "every request is the same" in text
+    assert "modelled from step" not in text

@@ -34,6 +34,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.source import Shape, Source
 from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Segment, Span, View, content_count
 
 JSON = dict[str, Any]
@@ -302,10 +303,10 @@ class _Reader:
                 kind=_kind(base) if compacted else "edit",
                 base=base,
                 messages=messages,
-                trigger="" if compacted else "resume",
+                trigger="" if compacted else RESUME,
                 line=line,
                 timestamp=max((event.timestamp or 0 for event in history), default=0) or None,
-                note="" if compacted else "The history was replaced without a new summary.",
+                note="" if compacted else "A resumed session loaded its history again.",
             )
         )
 
