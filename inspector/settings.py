@@ -149,7 +149,8 @@ CHANNEL_LAYERS = {
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 }
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": ["default"], "OPTIONS": {}}}
+# Without names of queues any will do: each kind of job is one (inspector/jobs/queue.py).
+TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": [], "OPTIONS": {}}}
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"

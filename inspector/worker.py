@@ -87,7 +87,7 @@ def _load_ahead() -> None:
     """Import what the first job would otherwise wait for."""
     import genai_prices  # noqa: F401
 
-    import inspector.tasks  # noqa: F401
+    import inspector.jobs.kinds  # noqa: F401
 
 
 def _work(bell: Bell) -> None:

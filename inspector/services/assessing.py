@@ -20,10 +20,10 @@ from guard_core.findings.verdict import peak_of
 from guard_core.models import main_model
 from guard_core.window_evidence import judge_session
 from inspector import convert
+from inspector.jobs import queue
 from inspector.models import Session
 from inspector.models.sessions import ENGINE
 from inspector.models.windows import LOOKED_UP, stated_window
-from inspector.services.heartbeats import alive
 
 log = logging.getLogger(__name__)
 
@@ -96,19 +96,13 @@ def pending() -> QuerySet[Session]:
 
 def prepare(name: str) -> None:
     """Put whatever is outdated into the queue; `name` tells apart who asked."""
-    from inspector.tasks import assess_sessions
-
     if pending().exists():
-        assess_sessions.using(priority=PRIORITY).enqueue(name)
+        queue.enqueue("assess_sessions", name, priority=PRIORITY)
 
 
 def ensure_prepared() -> None:
     """The same where nobody has asked yet, or the worker that took it is gone."""
-    from django_tasks_db.models import DBTaskResult
-
-    from inspector.tasks import assess_sessions
-
-    if not DBTaskResult.objects.filter(alive(DEAD_AFTER), task_path=assess_sessions.module_path).exists():
+    if not queue.is_under_way("assess_sessions", DEAD_AFTER):
         prepare(NOBODY)
 
 

@@ -11,7 +11,9 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from inspector.jobs import queue
 from inspector.models import Event, Import, Payload, Session, Tag, TextCount
+from inspector.services.search import forget
 from inspector.services.uploads import drop_unused
 
 UNDO_FOR = timedelta(days=1)
@@ -23,8 +25,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def delete(sessions: QuerySet[Session]) -> str:
     """Take sessions off the list; the key of the undo that brings all of them back. Empty where there were none."""
-    from inspector.tasks import purge_deleted
-
     moment = timezone.now()
     wanted = sessions.filter(deleted=None).order_by().values("pk")
     with transaction.atomic():
@@ -32,7 +32,7 @@ def delete(sessions: QuerySet[Session]) -> str:
         if first is None:
             return ""
         Session.objects.filter(pk__in=wanted).update(deleted=moment)
-        purge_deleted.using(run_after=moment + UNDO_FOR).enqueue(str(first["pk"]))
+        queue.enqueue("purge_deleted", str(first["pk"]), run_after=moment + UNDO_FOR)
     return str((moment - _EPOCH) // timedelta(microseconds=1))
 
 
@@ -52,8 +52,6 @@ def deleted_together(key: str) -> QuerySet[Session] | None:
 def purge(before: datetime, *, until: float = math.inf) -> int:
     """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
     else uses, stored bytes. How many sessions. `until`: a moment of the monotonic clock after which it stops."""
-    from inspector.services.search import forget
-
     count = 0
     due = _due(before)
     for key in list(due.values_list("pk", flat=True)):
@@ -100,20 +98,14 @@ def purge_unfinished() -> None:
 
 def ensure_purged() -> None:
     """Put a purge into the queue where something unfinished is left and none is at work."""
-    from django_tasks_db.models import DBTaskResult
-
-    from inspector.tasks import purge_deleted
-
-    purges = DBTaskResult.objects.filter(task_path=purge_deleted.module_path)
+    purges = queue.entries("purge_deleted")
     if unfinished().exists() and not (purges.ready().exists() or purges.running().exists()):
         purge_soon()
 
 
 def purge_soon() -> None:
     """Put a purge into the queue, behind imports."""
-    from inspector.tasks import purge_deleted
-
-    purge_deleted.using(priority=PRIORITY).enqueue(NOBODY)
+    queue.enqueue("purge_deleted", NOBODY, priority=PRIORITY)
 
 
 def drop_texts() -> None:

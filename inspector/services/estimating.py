@@ -31,9 +31,9 @@ from guard_core.packing import decode, encode
 from guard_core.trace import Trace
 from inspector import convert
 from inspector.figures.decimate import thinned
+from inspector.jobs import queue
 from inspector.kept import Kept
 from inspector.models import Estimate, Event, Payload, Session, TextCount
-from inspector.services.heartbeats import alive
 
 T = TypeVar("T")
 
@@ -86,19 +86,13 @@ class _Waiting(Exception):
 
 def prepare(name: str) -> None:
     """Put whatever is not measured yet into the queue; `name` tells apart who asked."""
-    from inspector.tasks import count_tokens
-
     if pending().exists():
-        count_tokens.using(priority=PRIORITY).enqueue(name)
+        queue.enqueue("count_tokens", name, priority=PRIORITY)
 
 
 def ensure_prepared() -> None:
     """The same where nobody has asked yet, or the worker that took it is gone."""
-    from django_tasks_db.models import DBTaskResult
-
-    from inspector.tasks import count_tokens
-
-    if not DBTaskResult.objects.filter(alive(DEAD_AFTER), task_path=count_tokens.module_path).exists():
+    if not queue.is_under_way("count_tokens", DEAD_AFTER):
         prepare(NOBODY)
 
 
@@ -258,15 +252,9 @@ class _Look:
     def __call__(self) -> None:
         if time.monotonic() < self.next:
             return
-        if _others_wait():
+        if queue.others_wait(PRIORITY):
             raise _Waiting
         self.next = time.monotonic() + LOOK_EVERY
-
-
-def _others_wait() -> bool:
-    from django_tasks_db.models import DBTaskResult
-
-    return bool(DBTaskResult.objects.ready().filter(priority__gt=PRIORITY).exists())
 
 
 def _observed(session: Session) -> Trace:

@@ -21,6 +21,7 @@ from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
 from guard_core.simulator.flow import Simulation, play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
+from inspector.jobs import queue
 from inspector.models import Import
 from inspector.models.gallery import GalleryRun
 from inspector.playing import Guard, Row, rows_for
@@ -60,14 +61,12 @@ def latest_run(chosen: Iterable[Guard], *states: str) -> GalleryRun | None:
 
 def start_run(chosen: tuple[Guard, ...]) -> GalleryRun:
     """The run under way for this choice, the result that is there, or a new job."""
-    from inspector.tasks import play_gallery
-
     known = latest_run(chosen, *UNDER_WAY, GalleryRun.State.DONE)
     if known is not None:
         return known
     with transaction.atomic():
         run = GalleryRun.objects.create(choice=choice_key(chosen), engine=engine_key(), total=len(SCENARIOS))
-        play_gallery.enqueue(str(run.pk))
+        queue.enqueue("play_gallery", str(run.pk))
     return run
 
 
@@ -93,12 +92,10 @@ def _take_back(run: GalleryRun) -> bool:
 
 
 def _queue_again(run: GalleryRun, mine: Any) -> bool:
-    from inspector.tasks import play_gallery
-
     with transaction.atomic():
         if not mine.update(state=GalleryRun.State.RECEIVED, lease="", done=0):
             return False
-        play_gallery.enqueue(str(run.pk))
+        queue.enqueue("play_gallery", str(run.pk))
     return True
 
 

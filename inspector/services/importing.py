@@ -22,6 +22,7 @@ from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import Sourced
 from inspector import hints
 from inspector.figures.first_look import look_of
+from inspector.jobs import queue
 from inspector.models import Import, Recording, Session
 from inspector.models.windows import stated_window
 from inspector.reading.messages import Done
@@ -111,10 +112,8 @@ def _known(recording: Recording, window: int | None) -> Import | None:
 
 def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
     """Job and queue entry in one transaction: neither can be there without the other."""
-    from inspector.tasks import import_recording
-
     job = Import.objects.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
-    import_recording.enqueue(str(job.pk))
+    queue.enqueue("import_recording", str(job.pk))
     return job
 
 
@@ -135,19 +134,17 @@ def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
 
 def recover_imports() -> int:
     """Take imports back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
-    from inspector.tasks import import_recording
-
     stale = Import.objects.filter(silent("heartbeat", LEASE), state=Import.State.RUNNING)
-    return sum(_take_back(job, import_recording) for job in stale)
+    return sum(_take_back(job) for job in stale)
 
 
-def _take_back(job: Import, task: Any) -> bool:
+def _take_back(job: Import) -> bool:
     mine = Import.objects.filter(pk=job.pk, state=Import.State.RUNNING, lease=job.lease)
     if job.attempts < MAX_ATTEMPTS:
         with transaction.atomic():
             if not mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
                 return False
-            task.using(priority=FIRST).enqueue(str(job.pk))
+            queue.enqueue("import_recording", str(job.pk), priority=FIRST)
         return True
     message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
     failed = _end(mine, job, Import.State.FAILED, message=message)
@@ -157,13 +154,11 @@ def _take_back(job: Import, task: Any) -> bool:
 
 def hand_back(job_id: str) -> None:
     """Put an import that was broken off into the queue again, without counting it as an attempt."""
-    from inspector.tasks import import_recording
-
     running = Import.objects.filter(pk=job_id, state=Import.State.RUNNING)
     with transaction.atomic():
         again = {"state": Import.State.RECEIVED, "lease": "", "phase": "received", "done": 0}
         if running.update(attempts=F("attempts") - 1, **again):
-            import_recording.using(priority=FIRST).enqueue(job_id)
+            queue.enqueue("import_recording", job_id, priority=FIRST)
 
 
 def run_import(job_id: str) -> None:

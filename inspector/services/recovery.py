@@ -13,9 +13,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
+from inspector.jobs import queue
 from inspector.models import GalleryRun, Import
 from inspector.services import assessing, deleting, estimating, gallery, search
-from inspector.services.heartbeats import alive, silent
+from inspector.services.heartbeats import silent
 from inspector.services.importing import LEASE, recover_imports
 from inspector.services.search import NOBODY
 
@@ -30,10 +31,8 @@ def recover() -> int:
 
 def resume_slices() -> None:
     """Queue verdicts, texts and counts again where slices are left and nobody works on them; end dead entries."""
-    from inspector.tasks import assess_sessions, count_tokens, index_texts
-
-    for service, task in ((assessing, assess_sessions), (search, index_texts), (estimating, count_tokens)):
-        if not _entries(task).filter(alive(SLICE_LEASE)).exists():
+    for service, kind in ((assessing, "assess_sessions"), (search, "index_texts"), (estimating, "count_tokens")):
+        if not queue.is_under_way(kind, SLICE_LEASE):
             service.prepare(NOBODY)
     deleting.ensure_purged()
     _close_dead_entries()
@@ -48,18 +47,17 @@ def beat(job_id: str) -> None:
 def _requeue_stranded() -> int:
     """Queue again what waits without an entry in the queue. A second entry does no harm: one of them finds the job
     taken."""
-    from inspector.tasks import import_recording, play_gallery
-
     count = 0
-    for model, task in ((Import, import_recording), (GalleryRun, play_gallery)):
+    for model, kind in ((Import, "import_recording"), (GalleryRun, "play_gallery")):
         waiting = model.objects.filter(silent("created", LEASE), state=model.State.RECEIVED)
         keys = [str(key) for key in waiting.values_list("pk", flat=True)]
         if not keys:
             continue
-        named = {_key(entry) for entry in _entries(task).filter(status="READY").values_list("args_kwargs", flat=True)}
+        ready = queue.entries(kind).filter(status="READY").values_list("args_kwargs", flat=True)
+        named = {_key(entry) for entry in ready}
         for key in keys:
             if key not in named:
-                task.enqueue(key)
+                queue.enqueue(kind, key)
                 count += 1
     return count
 
@@ -74,10 +72,6 @@ def _close_dead_entries() -> None:
     working = {str(key) for rows in running for key in rows.values_list("pk", flat=True)}
     dead = [pk for pk, key in found.items() if key not in working]
     old.filter(pk__in=dead).update(status="FAILED", finished_at=timezone.now())
-
-
-def _entries(task: Any) -> Any:
-    return DBTaskResult.objects.filter(task_path=task.module_path)
 
 
 def _key(args_kwargs: dict[str, Any]) -> str:

@@ -17,9 +17,9 @@ from django.db.models import F, OuterRef, QuerySet, Subquery
 from guard_core.errors import GuardError
 from inspector import convert
 from inspector.contents import Content, text_of
+from inspector.jobs import queue
 from inspector.models import Event, Payload, Session, SummaryText
 from inspector.query_words import Query
-from inspector.services.heartbeats import alive
 from inspector.text_index import Entry, Place, text_index
 
 log = logging.getLogger(__name__)
@@ -54,19 +54,13 @@ class Found:
 
 def prepare(name: str) -> None:
     """Put the indexing of whatever is not indexed yet into the queue; `name` tells apart who asked."""
-    from inspector.tasks import index_texts
-
     if pending().exists():
-        index_texts.using(priority=PRIORITY).enqueue(name)
+        queue.enqueue("index_texts", name, priority=PRIORITY)
 
 
 def ensure_prepared() -> None:
     """The same where nobody has asked yet, or the worker that took it is gone."""
-    from django_tasks_db.models import DBTaskResult
-
-    from inspector.tasks import index_texts
-
-    if not DBTaskResult.objects.filter(alive(DEAD_AFTER), task_path=index_texts.module_path).exists():
+    if not queue.is_under_way("index_texts", DEAD_AFTER):
         prepare(NOBODY)
 
 

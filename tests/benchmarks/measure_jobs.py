@@ -30,7 +30,7 @@ LOOK_EVERY = 0.01
 STATE = "SELECT phase, done, total, attempts, state, first_look <> '' FROM inspector_import"
 BUSY = (
     "SELECT count(*) FROM django_tasks_database_dbtaskresult WHERE status = 'RUNNING' "
-    "AND task_path = 'inspector.tasks.import_recording'"
+    "AND queue_name = 'import_recording'"
 )
 UNSWEPT = (
     "SELECT (SELECT count(*) FROM "

@@ -38,7 +38,7 @@ def test_an_undo_brings_everything_back(two):
 
 def test_the_end_of_the_undo_is_planned_when_something_is_deleted(two):
     deleting.delete(Session.objects.filter(pk=two[0].pk))
-    planned = DBTaskResult.objects.get(task_path="inspector.tasks.purge_deleted")
+    planned = DBTaskResult.objects.get(queue_name="purge_deleted")
     assert planned.run_after >= timezone.now() + deleting.UNDO_FOR - timedelta(minutes=1)
 
 

@@ -11,10 +11,10 @@ from guard_core.measurement import interpolate
 from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
 from inspector import convert
+from inspector.jobs import kinds, queue
 from inspector.models import Estimate, Session, TextCount
 from inspector.services import deleting, estimating
 from inspector.services.estimating import NOBODY
-from inspector.tasks import count_tokens, import_recording, index_texts
 from tests.builders import model, session, user
 from tests.inspector.views.conftest import stored
 
@@ -35,8 +35,8 @@ def finish() -> None:
 
 def test_an_import_asks_for_the_counts_of_its_session(bring, recording):
     bring(recording)
-    import_recording.func(NOBODY)
-    assert DBTaskResult.objects.get(task_path=count_tokens.module_path).priority < 0
+    kinds.import_recording(NOBODY)
+    assert DBTaskResult.objects.get(queue_name="count_tokens").priority < 0
     assert estimating.load_counts(Session.objects.get()) is None
 
 
@@ -80,7 +80,7 @@ def test_a_slice_that_is_broken_off_leaves_whole_steps_behind(coding, monkeypatc
 
 def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
     monkeypatch.setattr(estimating, "LOOK_EVERY", 0)
-    index_texts.using(priority=-50).enqueue("another")
+    queue.enqueue("index_texts", "another", priority=-50)
     monkeypatch.setattr(estimating, "SLICE_SECONDS", 30)
     estimating.run_slice("test")
     assert estimating.load_counts(coding) is not None

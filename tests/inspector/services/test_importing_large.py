@@ -20,7 +20,6 @@ from inspector.reading import telling
 from inspector.reading.messages import Batch
 from inspector.services import deleting, importing, search
 from inspector.services.importing import cancel_import
-from inspector.tasks import purge_deleted
 from tests.recordings.seeds import SEEDS
 
 pytestmark = pytest.mark.django_db
@@ -105,7 +104,7 @@ def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript,
     monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
     assert bring(transcript).state == "cancelled"
     assert indexed_entries() > 0
-    purges = DBTaskResult.objects.filter(task_path=purge_deleted.module_path)
+    purges = DBTaskResult.objects.filter(queue_name="purge_deleted")
     assert purges.get().priority < 0
     monkeypatch.setattr(deleting, "SLICE_SECONDS", 0.001)
     slices = 0

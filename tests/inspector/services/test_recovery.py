@@ -23,8 +23,8 @@ START = 10.0  # seconds for a new worker process on a busy machine; a quiet one 
 
 
 def queued(job: Import) -> int:
-    entries = DBTaskResult.objects.filter(status="READY", task_path="inspector.tasks.import_recording")
-    return sum(entry.args_kwargs["args"] == [str(job.pk)] for entry in entries)
+    entries = DBTaskResult.objects.filter(status="READY", queue_name="import_recording")
+    return sum(entry.args_kwargs["args"][0] == str(job.pk) for entry in entries)
 
 
 def long_ago(model=Import, **values) -> None:
@@ -100,8 +100,8 @@ def test_a_text_index_that_stopped_with_its_worker_goes_on(bring, recording):
     search.forget(Session.objects.get())
     DBTaskResult.objects.all().delete()
     recovery.resume_slices()
-    paths = set(DBTaskResult.objects.values_list("task_path", flat=True))
-    assert paths == {"inspector.tasks.index_texts", "inspector.tasks.count_tokens"}
+    kinds = set(DBTaskResult.objects.values_list("queue_name", flat=True))
+    assert kinds == {"index_texts", "count_tokens"}
     recovery.resume_slices()
     assert DBTaskResult.objects.count() == 2
     DBTaskResult.objects.update(status="RUNNING", started_at=timezone.now() - recovery.SLICE_LEASE)
@@ -171,7 +171,7 @@ def test_an_import_that_was_begun_before_is_the_next_in_the_queue(db, folders, r
     Import.objects.update(state="running", lease="dead", attempts=1, heartbeat=timezone.now() - timedelta(minutes=5))
     submit(receive([recording + b"\n"], "b.jsonl"))
     recovery.recover()
-    assert DBTaskResult.objects.ready().first().args_kwargs["args"] == [str(dead.pk)]
+    assert DBTaskResult.objects.ready().first().args_kwargs["args"][0] == str(dead.pk)
 
 
 def test_a_worker_sweeps_what_killed_processes_left_when_it_starts_and_daily(db, folders, settings):

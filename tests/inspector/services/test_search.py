@@ -149,10 +149,10 @@ def unindexed(bring):
 def test_what_is_not_indexed_yet_is_queued_behind_imports(unindexed, recording):
     unindexed(recording)
     search.prepare("test")
-    queued = DBTaskResult.objects.get(task_path="inspector.tasks.index_texts")
+    queued = DBTaskResult.objects.get(queue_name="index_texts")
     assert queued.priority < 0
     search.ensure_prepared()
-    assert DBTaskResult.objects.filter(task_path="inspector.tasks.index_texts").count() == 1
+    assert DBTaskResult.objects.filter(queue_name="index_texts").count() == 1
 
 
 def test_a_worker_that_died_while_indexing_is_replaced(unindexed, recording):
@@ -161,7 +161,7 @@ def test_a_worker_that_died_while_indexing_is_replaced(unindexed, recording):
     long_ago = timezone.now() - 2 * search.DEAD_AFTER
     DBTaskResult.objects.update(status="RUNNING", started_at=long_ago)
     search.ensure_prepared()
-    assert DBTaskResult.objects.filter(task_path="inspector.tasks.index_texts", status="READY").count() == 1
+    assert DBTaskResult.objects.filter(queue_name="index_texts", status="READY").count() == 1
 
 
 def test_a_session_changed_under_the_hand_is_not_indexed_twice(unindexed, recording):

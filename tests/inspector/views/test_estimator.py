@@ -33,7 +33,7 @@ def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
     html = client.get(address(coding)).content.decode()
     assert "counting …" in html
     assert 'hx-trigger="load delay:1s"' in html
-    assert DBTaskResult.objects.filter(task_path__endswith="count_tokens").count() == 1
+    assert DBTaskResult.objects.filter(queue_name="count_tokens").count() == 1
 
 
 def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, coding):

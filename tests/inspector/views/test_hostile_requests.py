@@ -61,7 +61,7 @@ VALUES = [
     str(UNKNOWN).encode(),
 ]
 # What a page may put into the queue, once, because it is made only for those who ask; nothing a person stored changes.
-PREPARED_WHEN_ASKED = {"inspector.tasks.index_texts", "inspector.tasks.count_tokens"}
+PREPARED_WHEN_ASKED = {"index_texts", "count_tokens"}
 READING = re.compile(r'(?:GET|POST)\.get(?:list)?\(\s*"(\w+)"|number\([\w.]+, "(\w+)"|_whole\(\w+\.GET\.get\("(\w+)"')
 
 
@@ -259,7 +259,7 @@ def test_looking_changes_nothing(headers, there, calm):
         answer = calm.get(url + tail, headers=headers)
         if answer.streaming:
             answer.getvalue()
-    queued = sorted(DBTaskResult.objects.values_list("task_path", flat=True))
+    queued = sorted(DBTaskResult.objects.values_list("queue_name", flat=True))
     assert set(queued) <= PREPARED_WHEN_ASKED
     assert len(queued) == len(set(queued))
     DBTaskResult.objects.all().delete()

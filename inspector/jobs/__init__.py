@@ -1,0 +1,1 @@
+"""Background jobs: the queue they wait in, and what each kind of them does."""

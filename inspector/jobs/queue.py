@@ -1,0 +1,72 @@
+"""The queue of background jobs, on the Django Tasks API with its database backend.
+
+An entry names a kind of job and what the job is about. What a kind does is registered by its name, so whoever asks for
+a job imports neither the work nor the worker. Every kind is a queue of its own, which makes its entries easy to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet
+from django_tasks import task
+from django_tasks_db.models import DBTaskResult
+
+from inspector.services.heartbeats import alive
+
+Work = Callable[[str], None]
+OLDER = "inspector.tasks"  # the module that entries of earlier versions name
+
+_work: dict[str, Work] = {}
+
+
+class UnknownKind(LookupError):
+    """An entry of the queue names a kind of job that this version does not have."""
+
+
+def does(kind: str) -> Callable[[Work], Work]:
+    """Register the function that does the jobs of a kind. It is given what the job is about: the primary key of a row,
+    or who asked for it."""
+
+    def register(work: Work) -> Work:
+        if kind in _work:
+            raise ValueError(f"two functions do the jobs of the kind {kind!r}")
+        _work[kind] = work
+        return work
+
+    return register
+
+
+def enqueue(kind: str, about: str, *, priority: int = 0, run_after: datetime | None = None) -> None:
+    """Put a job into the queue, as part of the transaction under way. `priority`: from -100 to 100, the highest first;
+    `run_after`: the moment before which no worker takes it."""
+    run_job.using(queue_name=kind, priority=priority, run_after=run_after).enqueue(about, kind)
+
+
+def entries(kind: str) -> QuerySet[DBTaskResult]:
+    """The entries of a kind, whatever became of them; those that an older version has queued, too."""
+    return DBTaskResult.objects.filter(Q(queue_name=kind) | Q(task_path=f"{OLDER}.{kind}"))
+
+
+def is_under_way(kind: str, lease: timedelta) -> bool:
+    """Does an entry of this kind wait, or has a worker taken one within a lease."""
+    return entries(kind).filter(alive(lease)).exists()
+
+
+def others_wait(priority: int) -> bool:
+    """Is there a job for now that goes before those of this priority."""
+    return bool(DBTaskResult.objects.ready().filter(priority__gt=priority).exists())
+
+
+def run(kind: str, about: str) -> None:
+    """Do a job here and now. Raises UnknownKind."""
+    if kind not in _work:
+        raise UnknownKind(f"no function does the jobs of the kind {kind!r}; is `inspector.jobs.kinds` imported?")
+    _work[kind](about)
+
+
+@task()
+def run_job(about: str, kind: str) -> None:
+    """What an entry of the queue calls."""
+    run(kind, about)

@@ -1,0 +1,98 @@
+"""No module of the packages needs itself, directly or through others; imports inside functions count as well."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("guard_core", "inspector")
+
+# Imports that close a circle today: (module, what it imports). Nothing new belongs here; this list is to end empty.
+TO_BE_REMOVED = {
+    ("guard_core.views", "guard_core.sessions"),
+    ("guard_core.replay", "guard_core"),
+    ("inspector.services.estimating", "inspector.analysis"),
+}
+
+Graph = dict[str, set[str]]
+
+
+def files(root: Path) -> dict[str, Path]:
+    """Every module by its name."""
+    modules = {}
+    for package in PACKAGES:
+        for path in (root / package).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+def names(path: Path, package: str) -> Iterator[str]:
+    """What a file imports, wherever the statement is: modules, and names that may be modules."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            module = ".".join([*parents, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def graph(root: Path) -> Graph:
+    """Which modules of the packages each of them imports."""
+    modules = files(root)
+
+    def module_of(name: str) -> str:
+        while name and name not in modules:
+            name = name.rpartition(".")[0]
+        return name
+
+    found: Graph = {}
+    for module, path in modules.items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        found[module] = {module_of(name) for name in names(path, package)} - {"", module}
+    return found
+
+
+def circle(imports: Graph) -> list[str]:
+    """Modules each of which imports the next, the last one the first; empty where there are none."""
+    left = dict(imports)
+    while leaves := [module for module, needed in left.items() if not needed & left.keys()]:
+        for module in leaves:
+            del left[module]
+    path: list[str] = []
+    module = min(left, default="")
+    while left and module not in path:
+        path.append(module)
+        module = min(left[module] & left.keys())
+    return path[path.index(module) :] if path else []
+
+
+def test_no_module_needs_itself():
+    imports = graph(ROOT)
+    for module, needed in TO_BE_REMOVED:
+        imports.get(module, set()).discard(needed)
+    assert circle(imports) == [], "these modules import one another in a circle"
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("from inspector import first", ["inspector.first", "inspector.other"]),
+        ("def late():\n    from inspector.first import x", ["inspector.first", "inspector.other"]),
+        ("def late():\n    from . import first", ["inspector.first", "inspector.other"]),
+        ("import json", []),
+    ],
+    ids=["plain", "inside a function", "relative", "none"],
+)
+def test_a_circle_is_found_wherever_the_import_is(other, expected, tmp_path):
+    package = tmp_path / "inspector"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "first.py").write_text("import inspector.other")
+    (package / "other.py").write_text(other)
+    assert circle(graph(tmp_path)) == expected
