@@ -56,7 +56,15 @@ if TYPE_CHECKING:
     from guard_core.policies import POLICIES, Check, Decision, Policy, get_policy
     from guard_core.recordings import FORMATS, Recording, read
     from guard_core.replay import observe_recorded, replay
-    from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, Source, Sourced, ToolDefinition
+    from guard_core.sessions import (
+        GuardState,
+        ModelCall,
+        Provenance,
+        RecordedCompaction,
+        Session,
+        Sourced,
+        ToolDefinition,
+    )
     from guard_core.simulator.flow import Simulation, Turn, play
     from guard_core.simulator.running import run_scenario
     from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
@@ -90,6 +98,7 @@ __all__ = [
     "OtherPart",
     "Pass",
     "Policy",
+    "Provenance",
     "RatioUsage",
     "ReasoningPart",
     "RecordedCompaction",
@@ -101,7 +110,6 @@ __all__ = [
     "Session",
     "SettingError",
     "Simulation",
-    "Source",
     "Sourced",
     "Span",
     "Summarizer",
@@ -156,7 +164,7 @@ _HOMES = {
         "policies": "POLICIES Check Decision Policy get_policy",
         "recordings": "FORMATS Recording read",
         "replay": "observe_recorded replay",
-        "sessions": "GuardState ModelCall RecordedCompaction Session Source Sourced ToolDefinition",
+        "sessions": "GuardState ModelCall Provenance RecordedCompaction Session Sourced ToolDefinition",
         "simulator.flow": "Simulation Turn play",
         "simulator.running": "run_scenario",
         "simulator.scenarios": "SCENARIOS Scenario get_scenario",

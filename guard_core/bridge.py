@@ -14,7 +14,7 @@ from guard_core.attribution import Attribution
 from guard_core.costs import MODEL
 from guard_core.ledger import Ints, Ledger
 from guard_core.ratios import KINDS, Floats, content, estimates
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.trace import PROMPT_SOURCES, Trace
 from guard_core.views import Inserted, Rewritten, Span, View
 
@@ -49,7 +49,7 @@ class Bridge(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     before_step: int | None  # index of the call before; None: there is none, the file begins with this compaction
     after_step: int | None  # index of the call after; None: none came, the request after it is modelled
-    before_source: str  # of the count before: a Source
+    before_source: str  # of the count before: a Provenance
     after_source: str
 
     def total(self, column: str) -> int:
@@ -70,7 +70,7 @@ class _Request(msgspec.Struct, frozen=True):
     at: int  # events in the log
     step: int | None = None
     tokens: int | None = None
-    source: str = Source.MODELLED
+    source: str = Provenance.MODELLED
 
 
 def recorded_bridge(ledger: Ledger, attribution: Attribution, observed: Trace, place: int) -> Bridge:

@@ -15,7 +15,7 @@ from guard_core.policies import POLICIES, get_policy
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.settings import PROFILES
 from guard_core.recordings import Recording, read
-from guard_core.sessions import Session, Source, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.usage import Usage, usage_for
 from guard_core.window import parse_window
 from guard_core.window_evidence import WindowJudgement, judge_session
@@ -101,7 +101,7 @@ def load(path: str, wanted: str | None = None) -> Session:
 
 def window_of(session: Session, asked: int | None) -> WindowJudgement:
     """The window to replay with, where it comes from, and what the recording says of it."""
-    return judge_session(session, Sourced(asked, Source.USER, "given by --window") if asked is not None else None)
+    return judge_session(session, Sourced(asked, Provenance.USER, "given by --window") if asked is not None else None)
 
 
 def provider(session: Session) -> tuple[Ledger, Usage]:

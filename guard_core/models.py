@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from guard_core import defaults
 from guard_core.model_table import rows_of
-from guard_core.sessions import Session, Source, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
 LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
@@ -38,7 +38,7 @@ def context_window(model: str) -> Sourced | None:
     Where only others than the model's maker say it, and say different things, the smallest is an assumption.
     """
     if model.endswith(LONG_CONTEXT_SUFFIX) and rows_of(model[: -len(LONG_CONTEXT_SUFFIX)]).own:
-        return Sourced(LONG_CONTEXT, Source.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
+        return Sourced(LONG_CONTEXT, Provenance.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
     rows = rows_of(model)
     known = sorted((row for row in rows.others if row.window), key=lambda row: row.window)
     row = next((row for row in (rows.host, rows.maker, *known) if row and row.window), None)
@@ -49,7 +49,7 @@ def context_window(model: str) -> Sourced | None:
     if differing:
         note = f"{note}; {differing[-1].provider.name} says {differing[-1].window:,}"
     is_guess = bool(differing) and row in known
-    return Sourced(row.window, Source.ASSUMED if is_guess else Source.MODEL_TABLE, note)
+    return Sourced(row.window, Provenance.ASSUMED if is_guess else Provenance.MODEL_TABLE, note)
 
 
 def documented_windows(model: str, at_least: int) -> list[int]:
@@ -89,7 +89,7 @@ def window_of(session: Session) -> Sourced:
     for name in dict.fromkeys([main_model(session), session.model]):
         if name and (found := context_window(name)):
             return found
-    return Sourced(defaults.WINDOW, Source.ASSUMED, UNKNOWN)
+    return Sourced(defaults.WINDOW, Provenance.ASSUMED, UNKNOWN)
 
 
 def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) -> Sourced | None:
@@ -113,4 +113,4 @@ def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) ->
         price = row.info.calc_price(usage, row.provider, genai_request_timestamp=when)
     except (LookupError, ValueError, OverflowError, OSError):
         return None
-    return Sourced(round(price.total_price * MICRO), Source.MODEL_TABLE, row.note)
+    return Sourced(round(price.total_price * MICRO), Provenance.MODEL_TABLE, row.note)

@@ -11,7 +11,7 @@ from guard_core.events import Event, Part
 from guard_core.views import View
 
 
-class Source(StrEnum):
+class Provenance(StrEnum):
     """Where a number comes from. Every number that reaches a person carries one of these."""
 
     PROVIDER = "provider"  # reported by the model's provider for a request that was really sent
@@ -29,7 +29,7 @@ class Sourced(msgspec.Struct, frozen=True):
     """A number with its source and a note a person can read."""
 
     value: int
-    source: Source
+    source: Provenance
     note: str = ""
 
 

@@ -55,7 +55,7 @@ NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_O
 class Term(msgspec.Struct, frozen=True, omit_defaults=True):
     """One number of a decision's arithmetic, as the decision card shows it, in the order the policy computes it.
 
-    `source` is the value of a `guard_core.sessions.Source`; `as_of` the step at which it was measured.
+    `source` is the value of a `guard_core.sessions.Provenance`; `as_of` the step at which it was measured.
     """
 
     name: str  # "heuristic estimate"

@@ -14,7 +14,7 @@ from operator import itemgetter
 import msgspec
 
 from guard_core import models
-from guard_core.sessions import Session, Source, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
 
 DOUBTED_BELOW = 0.5  # ours: no agent's default rule compacts below half of its window
@@ -45,7 +45,7 @@ class WindowJudgement(msgspec.Struct, frozen=True):
     """
 
     value: int
-    source: Source
+    source: Provenance
     status: Status
     at_least: int
     note: str
@@ -94,14 +94,18 @@ def judge(
             return _judged(window, Status.CONTRADICTED, at_least, _contradiction(window, at_least, averaged_over))
         size = _average(at_least, averaged_over) if averaged_over else f"up to {at_least:,} tokens"
         note = f"prompts {size} were answered, above {window.value:,} ({window.note})"
-        window = Sourced(variants[0], Source.PROMPTS, note)
+        window = Sourced(variants[0], Provenance.PROMPTS, note)
     fired = sorted(int(count) for count in triggers if count > 0)
     if agent in THRESHOLD_FROM_WINDOW and _is_looked_up(window) and fired and fired[-1] < DOUBTED_BELOW * window.value:
         return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
     return _judged(window, _UNDISPUTED.get(window.source, Status.KNOWN), at_least, window.note)
 
 
-_UNDISPUTED = {Source.MODEL_TABLE: Status.TABLE, Source.PROMPTS: Status.TABLE, Source.ASSUMED: Status.ASSUMED}
+_UNDISPUTED = {
+    Provenance.MODEL_TABLE: Status.TABLE,
+    Provenance.PROMPTS: Status.TABLE,
+    Provenance.ASSUMED: Status.ASSUMED,
+}
 
 
 def _judged(window: Sourced, status: Status, at_least: int, note: str) -> WindowJudgement:
@@ -142,13 +146,13 @@ def automatic_triggers(session: Session) -> list[int]:
 
 def _room(window: Sourced, agent: str) -> float:
     """The largest prompt in tokens that the window allows."""
-    if agent == "codex" and window.source is Source.RECORDER:
+    if agent == "codex" and window.source is Provenance.RECORDER:
         return window.value / CODEX_USABLE
     return window.value
 
 
 def _is_looked_up(window: Sourced) -> bool:
-    return window.source in (Source.MODEL_TABLE, Source.PROMPTS)
+    return window.source in (Provenance.MODEL_TABLE, Provenance.PROMPTS)
 
 
 def _average(at_least: int, calls: int) -> str:
@@ -157,9 +161,9 @@ def _average(at_least: int, calls: int) -> str:
 
 def _contradiction(window: Sourced, at_least: int, averaged_over: int) -> str:
     words = {
-        Source.MODEL_TABLE: "the model table's",
-        Source.ASSUMED: "the assumed",
-        Source.USER: "the window set here,",
+        Provenance.MODEL_TABLE: "the model table's",
+        Provenance.ASSUMED: "the assumed",
+        Provenance.USER: "the window set here,",
     }
     if averaged_over:
         answered = f"prompts {_average(at_least, averaged_over)} were answered"

@@ -25,8 +25,8 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
+from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Source, Sourced
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, get_summarizer
 from guard_core.trace import Trace
@@ -204,5 +204,5 @@ def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer |
 def window_of(row: Session, choice: Choice) -> Sourced:
     """The context window in use and where it comes from: the URL, a person's, the recording."""
     if choice.window:
-        return Sourced(int(choice.window), Source.USER, "set in this address")
+        return Sourced(int(choice.window), Provenance.USER, "set in this address")
     return convert.window_in_use(row)

@@ -27,8 +27,8 @@ from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode, encode
+from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Source, Sourced
 from inspector.contents import Content, key_of, packed, text_of
 from inspector.kept import Kept
 from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
@@ -102,7 +102,7 @@ def extend_session(
         texts = _stored(value)
         columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window), **counts}
         columns["started_at"] = _moment(value.started_at)
-        if row.window_source == Source.USER.value and window.source != Source.USER:
+        if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
             columns["window_override"] = row.window_override or row.window
         data = _data_of(value, ledger, attribution, texts)
         if row.title == _title(load_head(row), row.recording):
@@ -148,10 +148,10 @@ def window_columns(window: Sourced) -> dict[str, Any]:
 def window_in_use(row: Session) -> Sourced:
     """The context window of a session and where it comes from: a person's figure before the recording's."""
     if row.window_override:
-        return Sourced(row.window_override, Source.USER, "set for this session")
+        return Sourced(row.window_override, Provenance.USER, "set for this session")
     if row.model_window:
-        return Sourced(row.model_window, Source.USER, f"set for {row.model}")
-    return Sourced(row.window, Source(row.window_source), row.window_note)
+        return Sourced(row.model_window, Provenance.USER, f"set for {row.model}")
+    return Sourced(row.window, Provenance(row.window_source), row.window_note)
 
 
 def _data_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
-from guard_core.sessions import ModelCall, Session, Source, Sourced, ToolDefinition
+from guard_core.sessions import ModelCall, Provenance, Session, Sourced, ToolDefinition
 
 
 def user(text: str, **event: Any) -> Event:
@@ -50,7 +50,7 @@ def session(
         calls=fields.pop("calls", None) or calls(events, overhead, bytes_per_token, reported),
         system=None if system is None else (TextPart(system),),
         tools=tools,
-        window=Sourced(window, Source.USER),
+        window=Sourced(window, Provenance.USER),
         **fields,
     )
 

@@ -15,7 +15,7 @@ from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
-from guard_core.sessions import Session, Source
+from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import PROVIDER, Usage, usage_for
@@ -141,7 +141,7 @@ class Facts:
         """The side of a replay as a case. Another window than the recording's was asked for."""
         window = self.window
         if trace.window != window.value:
-            window = WindowJudgement(trace.window, Source.USER, Status.KNOWN, window.at_least, "asked for")
+            window = WindowJudgement(trace.window, Provenance.USER, Status.KNOWN, window.at_least, "asked for")
         tokens = np.maximum(trace.columns["modelled_prompt_tokens"], 0).astype(np.int64)
         fired = tuple(
             Fired(index, record.step, self._before(trace, index), int(tokens[record.step]), record=record)

@@ -17,7 +17,7 @@ from guard_core.findings.claims import (
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words, window_assumptions
 from guard_core.ledger import Ints
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.triggers import UNKNOWN
 from guard_core.window_evidence import Status, automatic_triggers
 
@@ -26,9 +26,9 @@ NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for
 LATE_STEPS = 3  # an overflow at most so many steps before a compaction makes it late
 
 _STATED = {
-    Source.MODEL_TABLE: "the model table's window",
-    Source.ASSUMED: "the assumed window",
-    Source.USER: "the window set by hand",
+    Provenance.MODEL_TABLE: "the model table's window",
+    Provenance.ASSUMED: "the assumed window",
+    Provenance.USER: "the window set by hand",
 }
 
 

@@ -15,7 +15,7 @@ from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.guard import Guard, constant, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.settings import Settings
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.trace import Term, Trace
 from guard_core.views import Span
 
@@ -59,8 +59,8 @@ class NoCompaction:
         heuristic = int(trace.columns["heuristic_sent"][step])
         text = "this policy never compacts"
         return (
-            Term("heuristic estimate", heuristic, "tokens", Source.RECOMPUTED, step, "UTF-8 bytes // 4"),
-            Term("verdict", 0, "", Source.RECOMPUTED, step, text),
+            Term("heuristic estimate", heuristic, "tokens", Provenance.RECOMPUTED, step, "UTF-8 bytes // 4"),
+            Term("verdict", 0, "", Provenance.RECOMPUTED, step, text),
         )
 
 

@@ -20,16 +20,16 @@ from guard_core.recordings.known_names import NAMES
 from guard_core.recordings.reading.ahead import Ahead
 from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.watch import Watch
 from guard_core.recordings.registry import FORMATS, LABELS
-from guard_core.sessions import Session, Sourced
-from guard_core.sessions import Source as NumberSource
+from guard_core.sessions import Provenance, Session, Sourced
 
 __all__ = [
     "FORMATS",
     "LABELS",
     "Ahead",
+    "ByteSource",
     "Facts",
     "FirstLook",
     "ImportNotes",
@@ -39,7 +39,6 @@ __all__ = [
     "Recording",
     "RecordingFormat",
     "Shape",
-    "Source",
     "detect",
     "first_look",
     "look_at",
@@ -66,13 +65,13 @@ def read(
     `strict`: the first damaged place raises DamagedRecording; else it is left out and noted. Raises UnknownFormat
     when no format recognises the content, LimitExceeded when it is too large. `progress(done, total)` counts bytes.
     """
-    with Source.open(recording, strict=strict, limits=limits, progress=progress) as source:
+    with ByteSource.open(recording, strict=strict, limits=limits, progress=progress) as source:
         source.shelve = None if shelve is None else Path(shelve)
         source.ahead = ahead
         found = read_source(source)
     if window is None:
         return found
-    sourced = Sourced(window, NumberSource.USER, "set by the user")
+    sourced = Sourced(window, Provenance.USER, "set by the user")
     return replace(found, sessions=tuple(_with_window(session, sourced) for session in found.sessions))
 
 
@@ -82,7 +81,7 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
 
     Raises RecordingError for what no format recognises.
     """
-    with Source.open(recording) as source:
+    with ByteSource.open(recording) as source:
         if not source.may_be_lines:
             return None
         format_ = detect(source)
@@ -92,7 +91,7 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
             return None
 
 
-def read_source(source: Source) -> Recording:
+def read_source(source: ByteSource) -> Recording:
     """Read an open source with the format that recognises it."""
     format_ = detect(source)
     source.watch = Watch(NAMES[format_.name]) if format_.name in NAMES else None
@@ -106,7 +105,7 @@ def read_source(source: Source) -> Recording:
     return found
 
 
-def _tell_unread(source: Source, found: Recording) -> None:
+def _tell_unread(source: ByteSource, found: Recording) -> None:
     """Note names that the reader does not know. A strict reading stops where they hold all there is."""
     watch = source.watch
     if watch is None:

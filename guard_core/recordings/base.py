@@ -8,10 +8,10 @@ from typing import Protocol
 import msgspec
 
 from guard_core.recordings.reading.notes import ImportNotes, Problem
-from guard_core.recordings.reading.source import Progress, Source
+from guard_core.recordings.reading.source import ByteSource, Progress
 from guard_core.sessions import Session
 
-__all__ = ["Facts", "ImportNotes", "Problem", "Progress", "Recording", "RecordingFormat", "Source"]
+__all__ = ["ByteSource", "Facts", "ImportNotes", "Problem", "Progress", "Recording", "RecordingFormat"]
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -54,6 +54,6 @@ class RecordingFormat(Protocol):
     name: str  # "claude-code": as in facts, URLs, the registry
     label: str  # "Claude Code": for people
 
-    def matches(self, source: Source) -> bool: ...
+    def matches(self, source: ByteSource) -> bool: ...
 
-    def read(self, source: Source) -> Recording: ...
+    def read(self, source: ByteSource) -> Recording: ...

@@ -11,7 +11,7 @@ from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
 from guard_core.recordings import other_agents
 from guard_core.recordings.base import RecordingFormat
 from guard_core.recordings.reading import fields, sqlite_source, strict_json
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.registry import FORMATS
 
 _LOOKED_AT = 20  # objects, to say whose they are
@@ -21,7 +21,7 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
-def detect(source: Source) -> RecordingFormat:
+def detect(source: ByteSource) -> RecordingFormat:
     """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
     _refuse_other_agents(source)
     first, then = _first_match, _behind_damaged_head
@@ -35,7 +35,7 @@ def detect(source: Source) -> RecordingFormat:
     raise _unknown(source)
 
 
-def _refuse_other_agents(source: Source) -> None:
+def _refuse_other_agents(source: ByteSource) -> None:
     agent = ""
     with suppress(RecordingError, *UNFORESEEN):  # damage is told by the format that would read it
         agent = other_agents.agent_of(source)
@@ -43,7 +43,7 @@ def _refuse_other_agents(source: Source) -> None:
         raise UnknownFormat(f"this was written by {agent}, whose sessions cannot be imported yet")
 
 
-def _first_match(source: Source) -> RecordingFormat | None:
+def _first_match(source: ByteSource) -> RecordingFormat | None:
     for format_ in FORMATS:
         try:
             if format_.matches(source):
@@ -53,19 +53,19 @@ def _first_match(source: Source) -> RecordingFormat | None:
     return None
 
 
-def _behind_damaged_head(source: Source) -> RecordingFormat | None:
+def _behind_damaged_head(source: ByteSource) -> RecordingFormat | None:
     """The format of what follows a comment or one damaged line at the beginning, which a lenient reading leaves out."""
     size, problem = _damaged_head(source) if source.size <= source.limits.line_bytes else (0, None)
     if problem is None:
         return None
-    with Source.open(source.without_head(size), limits=source.limits) as rest:
+    with ByteSource.open(source.without_head(size), limits=source.limits) as rest:
         found = _first_match(rest)
     if found is not None:
         source.drop_head(size, problem)
     return found
 
 
-def _damaged_head(source: Source) -> tuple[int, strict_json.JsonProblem | None]:
+def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | None]:
     """Bytes of comments at the beginning of text, or of its first line, and why they are no JSON; None where it is."""
     if source.shape in (Shape.SQLITE, Shape.ZIP, Shape.EMPTY):
         return 0, None
@@ -80,12 +80,12 @@ def _damaged_head(source: Source) -> tuple[int, strict_json.JsonProblem | None]:
     return 0, None
 
 
-def _is_value_behind_damage(source: Source) -> bool:
+def _is_value_behind_damage(source: ByteSource) -> bool:
     heads = source.head_lines(2) if source.shape is Shape.LINES else []
     return len(heads) == 1 and heads[0].number > 1
 
 
-def _check_value(source: Source) -> None:
+def _check_value(source: ByteSource) -> None:
     """Raise what is damaged in a JSON value. Several values one after the other are told as that."""
     try:
         source.json(allow_nan=True)
@@ -97,7 +97,7 @@ def _check_value(source: Source) -> None:
         raise DamagedRecording(reason, line=error.line, column=error.column) from error
 
 
-def _check_single_line(source: Source) -> None:
+def _check_single_line(source: ByteSource) -> None:
     """Raise what is damaged in a file of one line: a JSON value that stops a strict reading looks like a line."""
     heads = source.head_lines(2) if source.shape is Shape.LINES else []
     if len(heads) != 1:
@@ -109,7 +109,7 @@ def _check_single_line(source: Source) -> None:
             raise
 
 
-def _unknown(source: Source) -> UnknownFormat:
+def _unknown(source: ByteSource) -> UnknownFormat:
     seen = f"this is {_seen(source)}, which no known format writes"
     if whose := _elsewhere(source):
         return UnknownFormat(f"{seen}; {whose}")
@@ -117,21 +117,21 @@ def _unknown(source: Source) -> UnknownFormat:
     return UnknownFormat(f"{seen}. Known are: {known}", line=1 if source.shape is Shape.TEXT else None)
 
 
-def _elsewhere(source: Source) -> str:
+def _elsewhere(source: ByteSource) -> str:
     """The format that has such objects in an array instead of lines, or the other way round, and what to do."""
     values = _values(source)
     lined = source.shape is not Shape.LINES
     how = "one per line: jq -c writes them so" if lined else "in one array: jq -s writes it"
     try:
         again = "\n".join(map(json.dumps, values)) if lined else json.dumps(values)
-        with Source.open(again.encode()) as other:
+        with ByteSource.open(again.encode()) as other:
             found = _first_match(other)
     except (RecordingError, RecursionError):
         return ""
     return f"{found.label} has such objects {how}" if found else ""
 
 
-def _values(source: Source) -> list[Any]:
+def _values(source: ByteSource) -> list[Any]:
     """The first objects of the file: of its lines, of its array (a good one), or one after the other."""
     if source.shape is Shape.LINES:
         return [line.obj for line in source.head_lines(_LOOKED_AT)]
@@ -149,7 +149,7 @@ def _values(source: Source) -> list[Any]:
     return [value for value in found if isinstance(value, dict)]
 
 
-def _seen(source: Source) -> str:
+def _seen(source: ByteSource) -> str:
     """What the content looks like, in words; its own text is cut and escaped."""
     match source.shape:
         case Shape.EMPTY:
@@ -169,7 +169,7 @@ def _seen(source: Source) -> str:
             return f"a JSON array of {len(value)} items" if isinstance(value, list) else "a single JSON value"
 
 
-def _database(source: Source) -> str:
+def _database(source: ByteSource) -> str:
     names = sqlite_source.tables(source)
     found = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
     missing = sqlite_source.is_wal_missing(source)

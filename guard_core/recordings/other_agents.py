@@ -12,7 +12,7 @@ from typing import Any
 
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that tells the agent is looked for
@@ -23,7 +23,7 @@ _KIMI_ROLES = frozenset({"_system_prompt", "_checkpoint", "_usage"})
 _LANGFUSE_KINDS = frozenset({"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"})
 
 
-def agent_of(source: Source) -> str:
+def agent_of(source: ByteSource) -> str:
     """The agent whose session this is, where it is one without a reader; else "". Raises RecordingError where the
     content cannot be looked at."""
     if "content_json" in tables(source).get("messages", ()):

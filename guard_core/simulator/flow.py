@@ -12,7 +12,7 @@ import msgspec
 
 from guard_core import defaults
 from guard_core.events import Event, MediaPart, Part, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.sessions import ModelCall, Session, Source, Sourced, ToolDefinition
+from guard_core.sessions import ModelCall, Provenance, Session, Sourced, ToolDefinition
 
 _FILLER = (
     "The agent looks at the next thing and writes down what it finds, word by word, until the message is long enough. "
@@ -85,7 +85,7 @@ def play(simulation: Simulation, *, title: str = "") -> Flow:
         format="simulation",
         title=title,
         model=simulation.model,
-        window=Sourced(simulation.window, Source.ASSUMED, "set by the scenario"),
+        window=Sourced(simulation.window, Provenance.ASSUMED, "set by the scenario"),
         usage_ratio=simulation.ratio,
         usage_reported_from=_first_reported(log, simulation.reported_from),
         notes=("simulated: prompt tokens are the heuristic estimate times the scenario's ratio",),

@@ -18,7 +18,7 @@ from guard_core.events import (
     part_text,
     value_text,
 )
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced, ToolDefinition
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced, ToolDefinition
 from guard_core.views import Inserted, Span, View
 
 Tool = tuple[str, dict[str, Any], Any]  # name, arguments, result
@@ -150,7 +150,7 @@ class Recorder:
             format="sample",
             title=title,
             model=model,
-            window=Sourced(window, Source.RECORDER, note),
+            window=Sourced(window, Provenance.RECORDER, note),
             started_at=_STARTED,
         )
 

@@ -12,9 +12,9 @@ from guard_core.sessions import (
     Evidence,
     GuardState,
     ModelCall,
+    Provenance,
     RecordedCompaction,
     Session,
-    Source,
     Sourced,
     ToolDefinition,
 )
@@ -440,7 +440,7 @@ def big_session(steps: int = 50_000, compactions: int = 250) -> Session:
         format="sample",
         title=f"Big session: {steps:,} steps",
         model="claude-sonnet-4-5",
-        window=Sourced(200_000, Source.RECORDER, "declared by the sample"),
+        window=Sourced(200_000, Provenance.RECORDER, "declared by the sample"),
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.db import models
 
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 
 # What a person's window for the model takes the place of. A window from the file, or set for one session, stays.
-LOOKED_UP = (Source.MODEL_TABLE.value, Source.PROMPTS.value, Source.ASSUMED.value)
+LOOKED_UP = (Provenance.MODEL_TABLE.value, Provenance.PROMPTS.value, Provenance.ASSUMED.value)
 SIMULATED = "simulation"  # the format of sessions whose window is part of their scenario
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from guard_core.attribution import ASSUMED, ATTRIBUTION_SOURCES, Attribution
 from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, Bridge, Part
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from inspector.presenters.numbers import percent, signed, step_number, tokens
 
 NAMES = {
@@ -33,7 +33,7 @@ def header(bridge: Bridge) -> list[dict[str, str]]:
     kept = f"{tokens(after)} of {tokens(full)}"
     return [
         _figure(_first(bridge), tokens(before) if bridge.before_source else "–", bridge.before_source, ""),
-        _figure("without the compaction", tokens(full), Source.MODELLED.value, grown),
+        _figure("without the compaction", tokens(full), Provenance.MODELLED.value, grown),
         _figure(_last(bridge), tokens(after), bridge.after_source, ""),
         _figure("remaining", percent(after, full, 1), "", kept),
     ]
@@ -98,10 +98,10 @@ def _change(value: int) -> str:
 
 def _source(name: str, attribution: Attribution, recorded: bool) -> str:
     if name == UNEXPLAINED:
-        return Source.RECOMPUTED.value
+        return Provenance.RECOMPUTED.value
     if not attribution.measured:
         return ATTRIBUTION_SOURCES[attribution.overhead_source if name == FIXED else ASSUMED]
-    return Source.MODELLED.value if name == PROLOGUE or (name == INSERTED and not recorded) else ATTRIBUTED
+    return Provenance.MODELLED.value if name == PROLOGUE or (name == INSERTED and not recorded) else ATTRIBUTED
 
 
 def bars(bridge: Bridge) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from guard_core.sessions import Source, Sourced
+from guard_core.sessions import Provenance, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
 from guard_core.usage import PROVIDER
 from inspector.presenters.numbers import factor, percent, step_number, tokens
@@ -173,5 +173,5 @@ def _setting(name: str, value: Any, typed: Container[str]) -> dict[str, str]:
         text = f"{value:,}"
     else:
         text = f"{value:g}" if isinstance(value, float) else str(value)
-    source = Source.USER if name in typed else Source.ASSUMED
+    source = Provenance.USER if name in typed else Provenance.ASSUMED
     return {"name": name.replace("_", " "), "value": text, "source": source.value}

@@ -11,7 +11,7 @@ from guard_core.comparison import COUNTERS, GIVENS
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import METHODS, Errors
 from guard_core.ratios import KINDS, TEXT_KINDS, content
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.tokens.tokenizer import ENCODINGS
 from guard_core.unrecorded import unrecorded
 from inspector.presenters.numbers import counted, percent, signed, signed_percent, step_number, tokens
@@ -35,7 +35,7 @@ FORECASTS = {
     "50": "50 calls ahead",
     "compaction": "first call after a compaction",
 }
-MODELLED, RECOMPUTED, ASSUMED = Source.MODELLED.value, Source.RECOMPUTED.value, Source.ASSUMED.value
+MODELLED, RECOMPUTED, ASSUMED = Provenance.MODELLED.value, Provenance.RECOMPUTED.value, Provenance.ASSUMED.value
 ESTIMATORS = {
     "chars/4": "characters // 4 of every part",
     "bytes/4": "UTF-8 bytes // 4 of every part",

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from guard_core.ledger import Ledger
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.simulator.flow import Flow, Simulation
 from guard_core.trace import CompactionRecord, Term, Trace
 from inspector.presenters.card import term_row
@@ -82,7 +82,7 @@ def _stage(lane: str, title: str, short: str, text: str, *facts: dict[str, Any],
 
 
 def _fact(
-    name: str, value: int | str, how: str, source: str = Source.RECOMPUTED, unit: str = "tokens"
+    name: str, value: int | str, how: str, source: str = Provenance.RECOMPUTED, unit: str = "tokens"
 ) -> dict[str, Any]:
     shown = tokens(value) if isinstance(value, int) else value
     return {"name": name, "value": shown, "unit": unit, "expression": how, "source": str(source), "as_of": None}
@@ -121,8 +121,10 @@ def _injected(step: Step) -> dict[str, Any]:
         "The summary is re-injected",
         f"{built:,} → {decided:,} messages",
         text,
-        _fact("watermark", step.watermark, f"stored at step {step_number(before)} or before", Source.STATE, "events"),
-        _fact("summary", step.value("summary_bytes", before), "stored with it", Source.STATE, "bytes"),
+        _fact(
+            "watermark", step.watermark, f"stored at step {step_number(before)} or before", Provenance.STATE, "events"
+        ),
+        _fact("summary", step.value("summary_bytes", before), "stored with it", Provenance.STATE, "bytes"),
         _fact("messages now", decided, f"{built:,} - {step.watermark:,} + 1", unit="messages"),
         _fact("request now", step.value("heuristic_decided"), "UTF-8 bytes // 4"),
     )
@@ -155,7 +157,7 @@ def _term(term: Term, at: int) -> dict[str, Any]:
     """A term of the policy; the window's source is the scenario, which the policy does not know."""
     row = term_row(term, at)
     if term.name == "context window":
-        return {**row, "expression": "set by the scenario", "source": str(Source.ASSUMED)}
+        return {**row, "expression": "set by the scenario", "source": str(Provenance.ASSUMED)}
     return row
 
 
@@ -178,7 +180,7 @@ def _compacted(step: Step) -> dict[str, Any]:
                     "summary",
                     made.summary_bytes,
                     "the simulator's summariser always writes so much",
-                    Source.ASSUMED,
+                    Provenance.ASSUMED,
                     "bytes",
                 ),
             ]
@@ -186,7 +188,7 @@ def _compacted(step: Step) -> dict[str, Any]:
             else []
         ),
         _fact("after", record.tokens_after, "system prompt, tools, summary, continuation"),
-        _fact("watermark", step.value("watermark"), "stored for the steps to come", Source.STATE, "events"),
+        _fact("watermark", step.value("watermark"), "stored for the steps to come", Provenance.STATE, "events"),
     ]
     short = f"{record.tokens_before:,} → {record.tokens_after:,}"
     return _stage(GUARD, "Compact", short, text, *facts)
@@ -207,8 +209,8 @@ def _called(step: Step) -> dict[str, Any]:
         text,
         _fact("messages sent", step.value("contents_sent"), "after stages 2 and 5", unit="messages"),
         _fact("estimate of what is sent", sent, "UTF-8 bytes // 4"),
-        _fact("prompt tokens", step.prompt, f"trunc({sent:,} × {ratio:g})", Source.MODELLED),
-        _fact("fits the window?", "no: overflow" if over else "yes", room, Source.RECOMPUTED, ""),
+        _fact("prompt tokens", step.prompt, f"trunc({sent:,} × {ratio:g})", Provenance.MODELLED),
+        _fact("fits the window?", "no: overflow" if over else "yes", room, Provenance.RECOMPUTED, ""),
     )
 
 
@@ -221,11 +223,13 @@ def _written(step: Step) -> dict[str, Any]:
     )
     last = step.value("heuristic_sent") if step.last else step.value("last_heuristic_loaded", step.at + 1)
     real = (
-        _fact("last reported prompt tokens", step.prompt, "what the provider reported at this step", Source.MODELLED)
+        _fact(
+            "last reported prompt tokens", step.prompt, "what the provider reported at this step", Provenance.MODELLED
+        )
         if step.reported
-        else _fact("last reported prompt tokens", "none new", "the provider reports nothing", Source.STATE, "")
+        else _fact("last reported prompt tokens", "none new", "the provider reports nothing", Provenance.STATE, "")
     )
-    facts = [real, _fact("estimate remembered", last, "of the request that was sent", Source.STATE)]
+    facts = [real, _fact("estimate remembered", last, "of the request that was sent", Provenance.STATE)]
     if step.reported and last:
         facts.append(
             _fact(
@@ -283,7 +287,7 @@ def _next(step: Step) -> dict[str, Any]:
         f"step {step_number(step.at + 1)}",
         text,
         _fact("events in the log", events, f"{step.events:,} + {events - step.events:,}", unit="messages"),
-        _fact("what comes", label_words(label), f"step {step_number(step.at + 1)}", Source.RECOMPUTED, ""),
+        _fact("what comes", label_words(label), f"step {step_number(step.at + 1)}", Provenance.RECOMPUTED, ""),
     )
 
 

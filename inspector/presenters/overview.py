@@ -16,7 +16,7 @@ from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.models import main_model
-from guard_core.sessions import Session, Source, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded
@@ -40,7 +40,7 @@ def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
 
 def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
     """Peak fill, compactions, summaries re-injected, overflows of a session that was never sent anywhere."""
-    sent, source = trace.columns["modelled_prompt_tokens"], Source.MODELLED.value
+    sent, source = trace.columns["modelled_prompt_tokens"], Provenance.MODELLED.value
     step, over = int(sent.argmax()) if len(sent) else 0, int(trace.columns["overflow"].sum())
     peak = int(sent.max(initial=0))
     injected = (trace.columns["contents_decided"] < trace.columns["contents_built"]) & (trace.columns["fired"] == 0)
@@ -61,10 +61,10 @@ def _peak(facts: Facts) -> dict[str, str]:
     peak, window = facts.requests.peak, facts.window
     if peak is None:
         return _kpi("peak fill", DASH, "", "no model call")
-    source = Source.PROVIDER.value if peak.source == "recorded" else Source.MODELLED.value
+    source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
     where = f"at step {step_number(peak.step)}"
     if window.status is Status.CONTRADICTED:
-        how = "assumed" if window.source is Source.ASSUMED else "stated"
+        how = "assumed" if window.source is Provenance.ASSUMED else "stated"
         return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
     note = f"{tokens(peak.tokens)} of {tokens(window.value)} tokens {where}"
     return _kpi("peak fill", percent(peak.tokens, window.value, 1), source, note)
@@ -79,7 +79,7 @@ def _saved(facts: Facts) -> dict[str, str]:
     saved = sum(before) - sum(item.after for item in known)
     share = sum(item.after for item in known) / max(1, sum(before))
     note = f"by {counted(len(known), 'compaction')}, to {100 * share:.0f} % of the former size on average"
-    return _kpi("tokens saved by compaction", tokens(saved), Source.MODELLED.value, note)
+    return _kpi("tokens saved by compaction", tokens(saved), Provenance.MODELLED.value, note)
 
 
 def _why_nothing_saved(facts: Facts) -> str:
@@ -98,7 +98,7 @@ def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
     bias = float(heuristic[known].sum() / known_part[known].sum() - 1)
     note = f"heuristic against provider, {counted(int(known.sum()), 'call')}"
     note += ", without what is not in the file" if facts.not_in_file.any() else ""
-    return _kpi("estimator bias", signed_percent(bias), Source.RECOMPUTED.value, note)
+    return _kpi("estimator bias", signed_percent(bias), Provenance.RECOMPUTED.value, note)
 
 
 def _compactions(facts: Facts, evidence: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from guard_core.costs import HAS_RESULT, MODEL, USER
 from guard_core.events import Event
 from guard_core.ledger import Ints, Ledger
-from guard_core.sessions import Source, Sourced
+from guard_core.sessions import Provenance, Sourced
 from inspector.presenters.numbers import counted, percent, tokens
 from inspector.presenters.parts import role_of, summary_line
 
@@ -27,7 +27,7 @@ def known(ledger: Ledger, window: Sourced, load: Callable[[int, int], Sequence[E
         "tokens": tokens(total),
         "share": percent(total, window.value, 1),
         "window": tokens(window.value),
-        "source": Source.RECOMPUTED.value,
+        "source": Provenance.RECOMPUTED.value,
         "kinds": _kinds(ledger.events["flags"], sizes, total),
         "first": [
             {"role": role_of(event), "text": summary_line(event), "tokens": tokens(int(sizes[seq]))}

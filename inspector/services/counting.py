@@ -23,8 +23,8 @@ from guard_core.models import main_model
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.reading.source import GZIP_MAGIC, ZIP_MAGIC
+from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Source, Sourced
 from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector import convert
 from inspector.models import Event as EventRow
@@ -203,7 +203,7 @@ def _in_use(session: CoreSession, judged: WindowJudgement) -> WindowJudgement:
     """The window that a person stated for the session's model, where it takes the place of the one that was judged."""
     model = main_model(session)[:200]
     stated = stated_window(model, session.format, judged.source.value)
-    return judge_session(session, Sourced(stated, Source.USER, f"set for {model}")) if stated else judged
+    return judge_session(session, Sourced(stated, Provenance.USER, f"set for {model}")) if stated else judged
 
 
 def _take_back(row: Session, count: int, watch: Watcher) -> None:

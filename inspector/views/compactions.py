@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from guard_core.bridge import recorded_bridge, replayed_bridge
 from guard_core.events import Event, utf8_bytes
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.summaries.rendering import system_prompt, user_prompt
 from guard_core.views import View, content_count
 from inspector import convert
@@ -39,7 +39,7 @@ from inspector.views.frame import Frame, frame, number
 SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
 WHOLE_TEXT = 400_000  # characters that one page ever shows
 PROMPT_EVENTS = 4_000  # messages whose text is read to write the summariser's prompt
-MODELLED = Source.MODELLED.value
+MODELLED = Provenance.MODELLED.value
 FATES = (requests.KEPT, requests.REWRITTEN, requests.SUMMARISED, requests.DROPPED)
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from guard_core.models import CallTokens, call_cost, context_window, documented_windows, window_of
-from guard_core.sessions import ModelCall, Session, Source
+from guard_core.sessions import ModelCall, Provenance, Session
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from guard_core.sessions import ModelCall, Session, Source
 )
 def test_a_known_model_has_its_window_and_says_from_where(model, window):
     found = context_window(model)
-    assert (found.value, found.source) == (window, Source.MODEL_TABLE)
+    assert (found.value, found.source) == (window, Provenance.MODEL_TABLE)
     assert found.note
 
 
@@ -38,7 +38,7 @@ def test_a_known_model_has_its_window_and_says_from_where(model, window):
 )
 def test_a_row_without_a_window_takes_it_from_another_providers_row_of_the_same_model(model):
     found = context_window(model)
-    assert (found.value, found.source) == (1_048_576, Source.MODEL_TABLE)
+    assert (found.value, found.source) == (1_048_576, Provenance.MODEL_TABLE)
     assert "OpenRouter" in found.note
     assert "Google's row has none" in found.note
 
@@ -56,7 +56,7 @@ def test_a_host_that_the_name_begins_with_is_believed_before_the_maker():
 
 def test_hosts_that_disagree_give_the_smallest_window_as_an_assumption():
     found = context_window("llama-3.3-70b-instruct")
-    assert (found.value, found.source) == (12_288, Source.ASSUMED)
+    assert (found.value, found.source) == (12_288, Provenance.ASSUMED)
     assert "131,072" in found.note
 
 
@@ -73,7 +73,7 @@ def test_a_session_has_the_window_of_the_model_that_answered_most_of_its_calls()
 
 def test_the_window_of_a_few_calls_is_not_taken_for_those_of_an_unknown_model():
     calls = tuple(ModelCall(at=0, model=name) for name in ("ours", "ours", "gpt-4o"))
-    assert window_of(Session((), calls, model="ours")).source is Source.ASSUMED
+    assert window_of(Session((), calls, model="ours")).source is Provenance.ASSUMED
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import pytest
 
 from guard_core.models import UNKNOWN, context_window
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Span
 from guard_core.window_evidence import Status, automatic_triggers, judge, judge_session
 from tests.builders import user
 
-TABLE = Sourced(1_000_000, Source.MODEL_TABLE, "some-model of its maker")
-ASSUMED = Sourced(128_000, Source.ASSUMED, UNKNOWN)
+TABLE = Sourced(1_000_000, Provenance.MODEL_TABLE, "some-model of its maker")
+ASSUMED = Sourced(128_000, Provenance.ASSUMED, UNKNOWN)
 
 
 def session(prompts, compactions=(), **more):
@@ -24,8 +24,8 @@ def compaction(at, trigger="", before=None, kind="summary"):
 @pytest.mark.parametrize(
     ("window", "status"),
     [
-        (Sourced(200_000, Source.RECORDER, "in the file"), Status.KNOWN),
-        (Sourced(200_000, Source.USER, "set here"), Status.KNOWN),
+        (Sourced(200_000, Provenance.RECORDER, "in the file"), Status.KNOWN),
+        (Sourced(200_000, Provenance.USER, "set here"), Status.KNOWN),
         (TABLE, Status.TABLE),
         (ASSUMED, Status.ASSUMED),
     ],
@@ -36,7 +36,7 @@ def test_a_window_that_nothing_contradicts_keeps_its_value_and_note(window, stat
     assert (judged.status, judged.at_least) == (status, 90_000)
 
 
-@pytest.mark.parametrize("source", [Source.RECORDER, Source.USER, Source.MODEL_TABLE, Source.ASSUMED])
+@pytest.mark.parametrize("source", [Provenance.RECORDER, Provenance.USER, Provenance.MODEL_TABLE, Provenance.ASSUMED])
 def test_an_answered_prompt_above_a_window_contradicts_it(source):
     judged = judge(Sourced(32_768, source, "said so"), [12_238, 51_852], [], model="model-of-our-own")
     assert (judged.status, judged.value, judged.at_least) == (Status.CONTRADICTED, 32_768, 51_852)
@@ -45,7 +45,7 @@ def test_an_answered_prompt_above_a_window_contradicts_it(source):
 
 
 def test_a_prompt_as_large_as_the_window_is_no_contradiction():
-    assert judge(Sourced(1_000, Source.RECORDER), [1_000], []).status is Status.KNOWN
+    assert judge(Sourced(1_000, Provenance.RECORDER), [1_000], []).status is Status.KNOWN
 
 
 def test_counts_that_were_not_reported_prove_nothing():
@@ -55,7 +55,7 @@ def test_counts_that_were_not_reported_prove_nothing():
 def test_prompts_above_the_table_name_the_one_documented_variant_that_holds_them():
     name = "claude-sonnet-4-5-20250929"
     judged = judge(context_window(name), [150_000, 312_000], [], agent="claude-code", model=name)
-    assert (judged.value, judged.source, judged.status) == (1_000_000, Source.PROMPTS, Status.TABLE)
+    assert (judged.value, judged.source, judged.status) == (1_000_000, Provenance.PROMPTS, Status.TABLE)
     assert "312,000 tokens were answered" in judged.note
 
 
@@ -68,12 +68,12 @@ def test_prompts_above_the_table_name_the_one_documented_variant_that_holds_them
     ],
 )
 def test_a_variant_is_not_guessed(name, prompt):
-    smallest = Sourced(200_000, Source.MODEL_TABLE, "a row")
+    smallest = Sourced(200_000, Provenance.MODEL_TABLE, "a row")
     assert judge(smallest, [prompt], [], model=name).status is Status.CONTRADICTED
 
 
 def test_a_window_from_the_file_is_not_replaced_by_a_variant():
-    window = Sourced(200_000, Source.RECORDER, "in the file")
+    window = Sourced(200_000, Provenance.RECORDER, "in the file")
     assert judge(window, [312_000], [], model="claude-sonnet-4-5").status is Status.CONTRADICTED
 
 
@@ -98,7 +98,7 @@ def test_one_compaction_near_the_window_takes_the_doubt_away():
 def test_a_variant_proved_by_prompts_is_doubted_as_the_table_is():
     window = context_window("claude-sonnet-4-5")
     judged = judge(window, [201_000], [167_000], agent="claude-code", model="claude-sonnet-4-5")
-    assert (judged.status, judged.value, judged.source) == (Status.DOUBTED, 1_000_000, Source.PROMPTS)
+    assert (judged.status, judged.value, judged.source) == (Status.DOUBTED, 1_000_000, Provenance.PROMPTS)
 
 
 def test_a_framework_that_is_given_its_threshold_casts_no_doubt():
@@ -106,11 +106,11 @@ def test_a_framework_that_is_given_its_threshold_casts_no_doubt():
 
 
 def test_a_window_that_the_file_states_is_not_doubted():
-    assert judge(Sourced(1_000_000, Source.RECORDER), [], [90_000], agent="pi").status is Status.KNOWN
+    assert judge(Sourced(1_000_000, Provenance.RECORDER), [], [90_000], agent="pi").status is Status.KNOWN
 
 
 def test_codex_records_the_usable_part_so_a_prompt_up_to_the_whole_window_fits():
-    window = Sourced(258_400, Source.RECORDER, "the usable part of it")
+    window = Sourced(258_400, Provenance.RECORDER, "the usable part of it")
     assert judge(window, [272_000], [], agent="codex").status is Status.KNOWN
     assert judge(window, [272_001], [], agent="codex").status is Status.CONTRADICTED
 
@@ -131,12 +131,12 @@ def test_only_automatic_compactions_are_triggers():
 def test_a_session_is_judged_by_what_it_recorded():
     value = session([188_000, 190_000], (compaction(2, "auto", 190_100),), model="claude-opus-4-6", format="pi")
     assert judge_session(value).status is Status.DOUBTED
-    own = judge_session(value, Sourced(150_000, Source.USER, "given"))
+    own = judge_session(value, Sourced(150_000, Provenance.USER, "given"))
     assert (own.status, own.at_least) == (Status.CONTRADICTED, 190_000)
 
 
 def test_a_simulated_session_proves_nothing_about_a_window():
-    window = Sourced(8_000, Source.ASSUMED, "set by the scenario")
+    window = Sourced(8_000, Provenance.ASSUMED, "set by the scenario")
     judged = judge_session(session([20_000], window=window, usage_ratio=1.3))
     assert (judged.status, judged.value) == (Status.KNOWN, 8_000)
 
@@ -146,7 +146,7 @@ def test_an_average_above_the_window_contradicts_it_where_only_the_total_is_reco
     judged = judge_session(value)
     assert (judged.status, judged.at_least) == (Status.CONTRADICTED, 131_913)
     assert judged.note == "prompts of on average 131,913 tokens over 82 calls were answered, above the assumed 128,000"
-    assert judge_session(value, Sourced(131_913, Source.USER, "given")).status is Status.KNOWN
+    assert judge_session(value, Sourced(131_913, Provenance.USER, "given")).status is Status.KNOWN
 
 
 def test_an_average_below_the_window_leaves_it_assumed():
@@ -157,7 +157,7 @@ def test_an_average_below_the_window_leaves_it_assumed():
 def test_an_average_above_the_tables_window_takes_the_documented_variant_that_holds_it():
     value = session([None], prompt_tokens_total=2_480_000, total_calls=8, model="claude-sonnet-4-5")
     judged = judge_session(value)
-    assert (judged.value, judged.source) == (1_000_000, Source.PROMPTS)
+    assert (judged.value, judged.source) == (1_000_000, Provenance.PROMPTS)
     assert judged.note.startswith("prompts of on average 310,000 tokens over 8 calls were answered, above 200,000")
 
 

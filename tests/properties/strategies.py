@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.policies import get_policy
-from guard_core.sessions import ModelCall, Session, Source, Sourced
+from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ScriptedSummaries, ShareSummaries
 
 # What happens next in a conversation, and how much of it there is.
@@ -57,7 +57,7 @@ def sessions(draw: st.DrawFn) -> Session:
         events=tuple(events),
         calls=calls,
         system=(TextPart("s" * draw(sizes)),),
-        window=Sourced(8_000, Source.USER),
+        window=Sourced(8_000, Provenance.USER),
         usage_ratio=ratio,
         usage_reported_from={"always": 0, "sometimes": 3, "never": 10**6}[reported],
     )

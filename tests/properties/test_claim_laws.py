@@ -15,7 +15,7 @@ from guard_core.findings import Facts, recorded_findings, recorded_verdict, repl
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.simulator.samples import SAMPLES
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Inserted, Span
@@ -92,7 +92,7 @@ def stories(draw: st.DrawFn) -> Session:
         count = 1_500 + per_event * (at - since)
         reported = draw(st.sampled_from([count, count, count, None, count * 3]))
         calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, model="nameless"))
-    window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Source.RECORDER))))
+    window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Provenance.RECORDER))))
     format_ = draw(st.sampled_from(["", "claude-code", "adk"]))
     total = draw(st.none() | st.integers(1, 10**7))
     totals = {"prompt_tokens_total": total, "total_calls": None if total is None else len(calls)}

@@ -13,7 +13,7 @@ from guard_core.findings import (
 )
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.window_evidence import Status, WindowJudgement
 from tests.properties.test_attribution_laws import sessions
@@ -29,7 +29,7 @@ def sides(draw):
     built, window = draw(sessions()), draw(WINDOWS)
     recorded = max((call.prompt_tokens or 0 for call in built.calls), default=0)
     status = Status.CONTRADICTED if recorded > window else draw(STATUSES)
-    facts = Facts.of(built, WindowJudgement(window, Source.MODEL_TABLE, status, recorded, ""))
+    facts = Facts.of(built, WindowJudgement(window, Provenance.MODEL_TABLE, status, recorded, ""))
     if draw(st.booleans()):
         return facts, None
     policy, summaries = get_policy(draw(POLICIES)), FixedSummaries(draw(st.integers(0, 2_000)))

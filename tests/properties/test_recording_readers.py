@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from guard_core.errors import RecordingError
 from guard_core.ledger import Ledger
-from guard_core.recordings import FORMATS, Source, read
+from guard_core.recordings import FORMATS, ByteSource, read
 from guard_core.recordings.formats import native
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
@@ -197,7 +197,7 @@ def test_a_strict_reading_that_succeeds_equals_the_lenient_one(content, seed):
 @settings(max_examples=25, deadline=None)
 @given(TREE)
 def test_no_format_fails_to_say_no(format_, value):
-    with Source.open(json.dumps(value).encode() + b" ") as source:
+    with ByteSource.open(json.dumps(value).encode() + b" ") as source:
         format_.matches(source)
 
 

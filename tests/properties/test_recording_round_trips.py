@@ -19,12 +19,12 @@ from guard_core.sessions import (
     Evidence,
     GuardState,
     ModelCall,
+    Provenance,
     RecordedCompaction,
     Session,
     Sourced,
     ToolDefinition,
 )
-from guard_core.sessions import Source as NumberSource
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=60)
@@ -103,7 +103,7 @@ def sessions(draw: st.DrawFn) -> Session:
         tools=draw(st.none() | tools),
         format=draw(TEXT),
         title=draw(TEXT),
-        window=draw(st.none() | st.builds(Sourced, COUNT, st.sampled_from(NumberSource), TEXT)),
+        window=draw(st.none() | st.builds(Sourced, COUNT, st.sampled_from(Provenance), TEXT)),
         started_at=draw(TIME),
         notes=tuple(draw(st.lists(TEXT, max_size=2))),
         usage_ratio=draw(st.none() | st.floats(0.01, 100)),

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 
 from guard_core.policies.contextguard.settings import Settings
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.tokens.calibration import DEFAULT, DEFAULT_WITH_REAL, RATIO
 from guard_core.trace import HELD_REASONS, PROMPT_SOURCES, Term, Trace
 
-_SOURCES = {"provider": Source.PROVIDER, "modelled": Source.MODELLED, "assumed": Source.ASSUMED, "none": Source.ASSUMED}
+_SOURCES = {
+    "provider": Provenance.PROVIDER,
+    "modelled": Provenance.MODELLED,
+    "assumed": Provenance.ASSUMED,
+    "none": Provenance.ASSUMED,
+}
 
 
 def explain_threshold(settings: Settings, trace: Trace, step: int) -> tuple[Term, ...]:
@@ -25,10 +30,10 @@ def explain_threshold(settings: Settings, trace: Trace, step: int) -> tuple[Term
 
 def _heuristic(at: dict[str, float], step: int) -> tuple[Term, ...]:
     now, last = int(at["heuristic_decided"]), int(at["last_heuristic_loaded"])
-    terms = [Term("heuristic estimate", now, source=Source.RECOMPUTED, as_of=step, expression="UTF-8 bytes // 4")]
+    terms = [Term("heuristic estimate", now, source=Provenance.RECOMPUTED, as_of=step, expression="UTF-8 bytes // 4")]
     if last > 0:
-        growth = Term("growth since the last step", now - last, source=Source.RECOMPUTED, as_of=step)
-        before = Term("heuristic of the last request", last, source=Source.RECOMPUTED, as_of=step - 1)
+        growth = Term("growth since the last step", now - last, source=Provenance.RECOMPUTED, as_of=step)
+        before = Term("heuristic of the last request", last, source=Provenance.RECOMPUTED, as_of=step - 1)
         difference = f"{now:,} - {last:,}"
         terms += [before, Term(growth.name, growth.value, growth.unit, growth.source, step, difference)]
     return tuple(terms)
@@ -43,13 +48,15 @@ def _factor(settings: Settings, trace: Trace, at: dict[str, float], step: int) -
         raw = f"{real:,} / {last:,}"
         bounds = f"clamp({at['correction_raw']:.4f}, {settings.floor:g}, {settings.cap:g})"
         terms += [
-            Term("correction factor, raw", float(at["correction_raw"]), "factor", Source.RECOMPUTED, _as_of(at), raw),
-            Term("correction factor", float(at["correction"]), "factor", Source.RECOMPUTED, step, bounds),
+            Term(
+                "correction factor, raw", float(at["correction_raw"]), "factor", Provenance.RECOMPUTED, _as_of(at), raw
+            ),
+            Term("correction factor", float(at["correction"]), "factor", Provenance.RECOMPUTED, step, bounds),
         ]
     elif how in (DEFAULT, DEFAULT_WITH_REAL):
         why = "no provider count is known" if how == DEFAULT else "no heuristic belongs to the provider's count"
         profile = f"default of the profile {settings.profile}: {why}"
-        terms.append(Term("correction factor", float(at["correction"]), "factor", Source.ASSUMED, step, profile))
+        terms.append(Term("correction factor", float(at["correction"]), "factor", Provenance.ASSUMED, step, profile))
     return tuple(terms)
 
 
@@ -57,13 +64,13 @@ def _decision(trace: Trace, at: dict[str, float], step: int) -> tuple[Term, ...]
     heuristic, factor, real = int(at["heuristic_decided"]), float(at["correction"]), int(at["real_loaded"])
     if math.isnan(factor):
         text = "the heuristic itself: this profile does not calibrate"
-        return (Term("decision tokens", int(at["decision_tokens"]), "tokens", Source.RECOMPUTED, step, text),)
+        return (Term("decision tokens", int(at["decision_tokens"]), "tokens", Provenance.RECOMPUTED, step, text),)
     calibrated, decided = int(at["calibrated"]), int(at["decision_tokens"])
     product = f"trunc({heuristic:,} x {factor:.6g})"
     larger = f"max({real:,}, {calibrated:,})" if real > 0 else f"{calibrated:,}"
     return (
-        Term("calibrated estimate", calibrated, "tokens", Source.RECOMPUTED, step, product),
-        Term("decision tokens", decided, "tokens", Source.RECOMPUTED, step, larger),
+        Term("calibrated estimate", calibrated, "tokens", Provenance.RECOMPUTED, step, product),
+        Term("decision tokens", decided, "tokens", Provenance.RECOMPUTED, step, larger),
     )
 
 
@@ -76,9 +83,9 @@ def _threshold(settings: Settings, trace: Trace, at: dict[str, float], step: int
     said = "would have compacted" if real >= threshold else "would not have fired"
     terms = [
         Term("context window", trace.window, "tokens", "", step),
-        Term("buffer", limits.buffer, "tokens", Source.ASSUMED, step, settings.rule.words(trace.window)),
-        Term("threshold", threshold, "tokens", Source.RECOMPUTED, step, f"{trace.window:,} - {limits.buffer:,}"),
-        Term("verdict", float(at["fired"]), "", Source.RECOMPUTED, step, f"{inequality}: {_verdict(at, fires)}"),
+        Term("buffer", limits.buffer, "tokens", Provenance.ASSUMED, step, settings.rule.words(trace.window)),
+        Term("threshold", threshold, "tokens", Provenance.RECOMPUTED, step, f"{trace.window:,} - {limits.buffer:,}"),
+        Term("verdict", float(at["fired"]), "", Provenance.RECOMPUTED, step, f"{inequality}: {_verdict(at, fires)}"),
     ]
     if real > 0:
         terms.append(
@@ -96,10 +103,10 @@ def _verdict(at: dict[str, float], fires: bool) -> str:
     return f"it does not fire: {int(at['threshold'] - at['decision_tokens']):,} tokens below the threshold"
 
 
-def _real_source(trace: Trace, at: dict[str, float]) -> Source:
+def _real_source(trace: Trace, at: dict[str, float]) -> Provenance:
     place = _as_of(at)
     if place is None:
-        return Source.STATE
+        return Provenance.STATE
     return _SOURCES[PROMPT_SOURCES[int(trace.columns["prompt_tokens_source"][place])]]
 
 
@@ -117,11 +124,13 @@ def explain_sliding(settings: Settings, trace: Trace, step: int) -> tuple[Term, 
     sign = ">" if since > limit else "<="
     verdict = f"{since:,} {sign} {limit:,}: {_sliding_verdict(at, since > limit)}"
     return (
-        Term("messages in the log", built, "messages", Source.RECOMPUTED, step),
-        Term("watermark", previous, "messages", Source.STATE if previous else "", step - 1 if step else None),
-        Term("messages since the watermark", since, "messages", Source.RECOMPUTED, step, f"{built:,} - {previous:,}"),
-        Term("limit", limit, "messages", Source.USER, step, "max_turns"),
-        Term("verdict", float(at["fired"]), "", Source.RECOMPUTED, step, verdict),
+        Term("messages in the log", built, "messages", Provenance.RECOMPUTED, step),
+        Term("watermark", previous, "messages", Provenance.STATE if previous else "", step - 1 if step else None),
+        Term(
+            "messages since the watermark", since, "messages", Provenance.RECOMPUTED, step, f"{built:,} - {previous:,}"
+        ),
+        Term("limit", limit, "messages", Provenance.USER, step, "max_turns"),
+        Term("verdict", float(at["fired"]), "", Provenance.RECOMPUTED, step, verdict),
     )
 
 

@@ -21,7 +21,7 @@ from guard_core.events import Role, TextPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
-from guard_core.recordings.reading.source import BOM, Source
+from guard_core.recordings.reading.source import BOM, ByteSource
 from guard_core.sessions import Session
 
 START = "# aider chat started at "
@@ -37,11 +37,11 @@ class AiderFormat:
     name = "aider"
     label = "Aider"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         head = source.first_bytes.removeprefix(BOM).lstrip()
         return head.startswith((START.encode(), b"#### ", b"> ")) and START.encode() in source.head(65_536)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         sessions: list[Session] = []
         chat: _Chat | None = None
@@ -78,7 +78,7 @@ def _finish(chat: _Chat | None, sessions: list[Session]) -> None:
 class _Chat:
     """One chat: lines gathered into messages."""
 
-    def __init__(self, source: Source, started: str, *, ended: bool) -> None:
+    def __init__(self, source: ByteSource, started: str, *, ended: bool) -> None:
         self._source = source
         self._builder = SessionBuilder("aider", source)
         self._started = started

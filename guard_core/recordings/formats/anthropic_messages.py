@@ -23,7 +23,7 @@ from guard_core.recordings.formats.openai.completions import ChatReader, is_mess
 from guard_core.recordings.reading import chat, fields, log_look, log_records
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
 
 JSON = dict[str, Any]
@@ -39,7 +39,7 @@ class AnthropicFormat:
     name = NAME
     label = "Anthropic messages"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:
             records = [line.obj for line in source.head_lines()]
         elif source.shape is Shape.JSON:
@@ -51,14 +51,14 @@ class AnthropicFormat:
         chats = [record for record in records if is_message(record) or _messages(record)]
         return len(chats) * 2 > len(records) and any(map(_is_anthropic, chats))
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         reader = AnthropicReader(source)
         for line, record in log_records.entries(source):
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
 
 
@@ -96,7 +96,7 @@ class AnthropicReader(ChatReader):
     def usage(self, usage: JSON) -> JSON:
         return usage_of(usage)
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         super().__init__(source)
         self._summarisers: dict[str, ModelCall] = {}  # by the summary that they made
         self._compacted: set[str] = set()  # summaries that a request has shown

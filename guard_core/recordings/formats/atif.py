@@ -23,7 +23,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
 
@@ -38,7 +38,7 @@ class AtifFormat:
     name = "atif"
     label = "ATIF"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         value = source.json() if source.shape is Shape.JSON else None
         if not isinstance(value, dict) or not isinstance(value.get("steps"), list):
             return False
@@ -46,7 +46,7 @@ class AtifFormat:
         first = next(fields.objects(value["steps"]), {})
         return declared or ("step_id" in first and "source" in first)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         sessions = _sessions(source, source.json(), facts, 0)
         if not sessions[0].events and sessions[0].system is None:
@@ -57,7 +57,7 @@ class AtifFormat:
 FORMAT = AtifFormat()
 
 
-def _sessions(source: Source, value: JSON, facts: FactCounter, depth: int) -> list[Session]:
+def _sessions(source: ByteSource, value: JSON, facts: FactCounter, depth: int) -> list[Session]:
     reader = _Trajectory(source, value, facts)
     sessions = [reader.session()]
     if depth < SUBAGENT_DEPTH:
@@ -67,7 +67,7 @@ def _sessions(source: Source, value: JSON, facts: FactCounter, depth: int) -> li
 
 
 class _Trajectory:
-    def __init__(self, source: Source, value: JSON, facts: FactCounter) -> None:
+    def __init__(self, source: ByteSource, value: JSON, facts: FactCounter) -> None:
         self._source = source
         self._value = value
         self._facts = facts

@@ -41,7 +41,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
@@ -58,13 +58,13 @@ class CrushFormat:
     name = "crush"
     label = "Crush"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             return _is_shown(source.json())
         found = tables(source)
         return {"parts", "role", "session_id"} <= set(found.get("messages", ())) and "sessions" in found
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         sessions = _from_database(source, facts) if source.shape is Shape.SQLITE else [_from_shown(source, facts)]
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
@@ -81,7 +81,7 @@ class _Finish(NamedTuple):
     failed: bool
 
 
-def _from_database(source: Source, facts: FactCounter) -> list[Session]:
+def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     messages: dict[str, list[JSON]] = {}
     with Database(source) as database:
         for row in database.rows("messages", order=("created_at", "rowid")):
@@ -97,7 +97,7 @@ def _from_database(source: Source, facts: FactCounter) -> list[Session]:
     for name in headers:
         if name not in messages:
             source.notes.skip("session without messages")
-    reader = _Reader(source, facts, agent)
+    reader = CrushReader(source, facts, agent)
     children: dict[str, list[str]] = {}
     named = {name: row for name, row in headers.items() if name in messages}
     for name, row in named.items():
@@ -111,7 +111,7 @@ def _is_shown(value: Any) -> bool:
     return "uuid" in fields.mapping(value, "meta") and first is not None and "parts" in first and "role" in first
 
 
-def _from_shown(source: Source, facts: FactCounter) -> Session:
+def _from_shown(source: ByteSource, facts: FactCounter) -> Session:
     value = source.json()
     meta = fields.mapping(value, "meta")
     header = {**meta, "id": meta.get("uuid"), "created_at": meta.get("created")}
@@ -119,7 +119,7 @@ def _from_shown(source: Source, facts: FactCounter) -> Session:
         {**message, "created_at": message.get("created"), "parts": _unflattened(message.get("parts"))}
         for message in fields.objects(fields.items(value, "messages"))
     ]
-    return _Reader(source, facts, "Crush").session(header, rows)
+    return CrushReader(source, facts, "Crush").session(header, rows)
 
 
 def _unflattened(parts: Any) -> Any:
@@ -131,10 +131,10 @@ def _unflattened(parts: Any) -> Any:
     ]
 
 
-class _Reader:
+class CrushReader:
     """Sessions of rows, whatever they were stored in."""
 
-    def __init__(self, source: Source, facts: FactCounter, agent: str) -> None:
+    def __init__(self, source: ByteSource, facts: FactCounter, agent: str) -> None:
         self._source = source
         self._facts = facts
         self._agent = agent

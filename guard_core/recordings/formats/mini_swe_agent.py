@@ -21,7 +21,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
 
 # Words of the agent's own prompts and observations, in every published configuration of it.
@@ -32,7 +32,7 @@ class MiniSweAgentFormat:
     name = "mini-swe-agent"
     label = "mini-swe-agent"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         heads = source.head_lines(2) if source.shape is Shape.LINES else []
         alone = len(heads) == 1 and heads[0].number == 1  # a value with something else behind it
         value = source.json() if source.shape is Shape.JSON else heads[0].obj if alone else None
@@ -45,7 +45,7 @@ class MiniSweAgentFormat:
         info = fields.mapping(value, "info")
         return "mini_version" in info or ("model_stats" in info and "exit_status" in info)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         value = source.json()
         found = value if isinstance(value, list) else value.get("messages")
         messages = list(wrong_kinds.objects(source, found, "message"))
@@ -81,7 +81,7 @@ def _head(messages: list[JSON]) -> tuple[Part, ...] | None:
     return chat.split_system(events)[0]
 
 
-def _read_message(source: Source, builder: SessionBuilder, facts: FactCounter, message: JSON) -> None:
+def _read_message(source: ByteSource, builder: SessionBuilder, facts: FactCounter, message: JSON) -> None:
     event = _event(message)
     wrong_kinds.check_words(source, message, "content", "a message")
     if event is None:

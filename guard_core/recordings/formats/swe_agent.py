@@ -25,7 +25,7 @@ from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.rebase import view_of
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 
 
@@ -33,11 +33,11 @@ class SweAgentFormat:
     name = "swe-agent"
     label = "SWE-agent"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         value = source.json() if source.shape is Shape.JSON else None
         return isinstance(value, dict) and any(map(_is_trajectory, _attempts(value)))
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         attempts = _attempts(source.json())
         facts = FactCounter(self.name)
         facts.message(len(list(fields.objects(attempts[0].get("history")))))
@@ -69,7 +69,7 @@ def _attempts(value: JSON) -> list[JSON]:
     return [value, *(attempt for attempt in attempts if attempt.get("history") != value.get("history"))]
 
 
-def _session(source: Source, value: JSON) -> Session:
+def _session(source: ByteSource, value: JSON) -> Session:
     steps = list(wrong_kinds.objects(source, value.get("trajectory"), "step"))
     history = list(wrong_kinds.objects(source, value.get("history"), "message"))
     builder = SessionBuilder("swe-agent", source)
@@ -123,7 +123,7 @@ class _Edits:
         )
 
 
-def _event(source: Source, message: JSON) -> Event | None:
+def _event(source: ByteSource, message: JSON) -> Event | None:
     kind = fields.text(message, "message_type")
     event = chat.chat_event(message)
     wrong_kinds.check_words(source, message, "content", "a message")

@@ -11,7 +11,7 @@ from guard_core.recordings.base import Facts
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.pairing import pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, SubAgent
 
 
@@ -81,7 +81,7 @@ class SessionBuilder:
     """
 
     def __init__(
-        self, format_name: str, source: Source | None = None, *, first: bool = False, limits: Limits | None = None
+        self, format_name: str, source: ByteSource | None = None, *, first: bool = False, limits: Limits | None = None
     ) -> None:
         self.format = format_name
         self.limits = limits or (source.limits if source else Limits())

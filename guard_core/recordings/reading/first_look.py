@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Session
 
 
@@ -38,4 +38,4 @@ def look_at(session: Session) -> FirstLook:
 class Looks(Protocol):
     """A format that can give a first look; None: of this file it cannot."""
 
-    def first_look(self, source: Source) -> FirstLook | None: ...
+    def first_look(self, source: ByteSource) -> FirstLook | None: ...

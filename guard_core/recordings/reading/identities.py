@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _BITS = 64
 _DIGEST = (1 << _BITS) - 1
@@ -16,7 +16,7 @@ _DIGEST = (1 << _BITS) - 1
 class Identities:
     """The ids of one kind of thing (`what`) in one file, each with what it was the id of."""
 
-    def __init__(self, source: Source, what: str) -> None:
+    def __init__(self, source: ByteSource, what: str) -> None:
         self._source = source
         self._what = what
         # By id: the line, else the number, and in the last 64 bits the content's digest.

@@ -16,7 +16,7 @@ from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields, log_records, looks, streams
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _LATER = ("message_delta", "message_stop", "content_block_")  # pieces of a stream behind the one that tells its tokens
 
@@ -87,7 +87,7 @@ class _Call(NamedTuple):
     compacts: bool
 
 
-def look(source: Source, usage: Usage) -> FirstLook:
+def look(source: ByteSource, usage: Usage) -> FirstLook:
     """Chat requests in the order in which they were sent, as far as all tell when."""
     found = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
     if all(call.at is not None for call in found):
@@ -100,7 +100,7 @@ def look(source: Source, usage: Usage) -> FirstLook:
     return calls.look()
 
 
-def look_at_responses(source: Source) -> FirstLook:
+def look_at_responses(source: ByteSource) -> FirstLook:
     """Requests of the Responses API, or responses alone, in the order of the file."""
     calls = looks.Calls()
     for record in looks.lines_of(source, _Record):

@@ -11,7 +11,7 @@ from typing import Any
 
 from guard_core.recordings.reading import fields, streams
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 
 _REQUESTS = ("request", "request_body", "requestBody", "body", "kwargs", "params", "input", "payload")
 _RESPONSES: tuple[str, ...] = ("response", "response_body", "responseBody", "response_obj", "completion", "output")
@@ -26,7 +26,7 @@ _SENT: dict[str, Any] = {"messages": list, "input": list | str}  # Chat Completi
 _WRAPS = 3  # objects around a body
 
 
-def entries(source: Source) -> Iterator[tuple[int | None, JSON]]:
+def entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     """Every record with its line: the lines, the items of an array, those of an object around them, or the object."""
     if source.shape is Shape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())

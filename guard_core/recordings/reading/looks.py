@@ -14,7 +14,7 @@ import msgspec
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.normalise import MAX_TOKENS
-from guard_core.recordings.reading.source import BOM, Source
+from guard_core.recordings.reading.source import BOM, ByteSource
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Calls:
         return FirstLook(tuple(self._tokens.values()), tuple(at for at in self._compactions if at < stop), self.model)
 
 
-def lines_of(source: Source, kind: type[T]) -> Iterator[T]:
+def lines_of(source: ByteSource, kind: type[T]) -> Iterator[T]:
     """Lines that are damaged, or of another shape, are passed over: the full reading tells of them."""
     decoder = msgspec.json.Decoder(kind)
     with source.stream() as stream:
@@ -94,7 +94,7 @@ def value_of(raw: msgspec.Raw) -> Any:
         return None
 
 
-def look(source: Source, kind: type[LookedAt]) -> FirstLook:
+def look(source: ByteSource, kind: type[LookedAt]) -> FirstLook:
     """The look at a format each of whose lines tells all by itself."""
     calls = Calls()
     for line in lines_of(source, kind):

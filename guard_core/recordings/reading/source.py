@@ -77,7 +77,7 @@ class Line(NamedTuple):
         return 1 if at < 0 else len(self.raw[:at].decode("utf-8", "replace")) + 1
 
 
-class Source:
+class ByteSource:
     """Bytes of one recording. Use as a context manager: a temporary file is removed at its end."""
 
     def __init__(self, data: bytes | None, path: Path | None, *, strict: bool, limits: Limits) -> None:
@@ -108,7 +108,7 @@ class Source:
         strict: bool = False,
         limits: Limits | None = None,
         progress: Progress | None = None,
-    ) -> Source:
+    ) -> ByteSource:
         """The bytes of a path, a binary file object or bytes. A gzip stream is inflated, other archives are refused.
 
         Raises LimitExceeded, UnknownFormat (an archive), DamagedRecording (empty, UTF-16, a broken gzip stream).
@@ -125,7 +125,7 @@ class Source:
             raise
         return source
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> ByteSource:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -460,7 +460,7 @@ class _Tolerance:
 
     __slots__ = ("_line", "_source")
 
-    def __init__(self, source: Source, line: int | None) -> None:
+    def __init__(self, source: ByteSource, line: int | None) -> None:
         self._source, self._line = source, line
 
     def __enter__(self) -> None:
@@ -476,20 +476,20 @@ class _Tolerance:
         return True
 
 
-def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bool, limits: Limits) -> Source:
+def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bool, limits: Limits) -> ByteSource:
     if isinstance(recording, bytes | bytearray | memoryview):
-        return Source(bytes(recording), None, strict=strict, limits=limits)
+        return ByteSource(bytes(recording), None, strict=strict, limits=limits)
     if isinstance(recording, str | os.PathLike):
         path = Path(recording)
         if not path.is_file():
             raise DamagedRecording(f"{path.name} is not a file that can be read")
-        return Source(None, path, strict=strict, limits=limits)
+        return ByteSource(None, path, strict=strict, limits=limits)
     return _spooled(recording, strict=strict, limits=limits)
 
 
-def _spooled(stream: IO[bytes], *, strict: bool, limits: Limits) -> Source:
+def _spooled(stream: IO[bytes], *, strict: bool, limits: Limits) -> ByteSource:
     """A file object's bytes in a temporary file, so that they can be read more than once."""
-    source = Source(None, None, strict=strict, limits=limits)
+    source = ByteSource(None, None, strict=strict, limits=limits)
     target = source._path = source._temporary_file()
     size = 0
     with open(target, "wb") as out:

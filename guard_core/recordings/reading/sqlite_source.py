@@ -17,17 +17,17 @@ from urllib.parse import quote
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.reading import normalise
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 
 _STEPS = 100_000  # SQLite instructions between two looks at the clock
 _WAL_MODE = b"\x02\x02"  # bytes 18 and 19 of the header
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION})
 _FUNCTIONS = frozenset({"count", "max", "min", "length", "typeof", "sum", "coalesce"})
 Tables = dict[str, tuple[str, ...]]
-Row = dict[str, Any]
+DatabaseRow = dict[str, Any]
 
 
-def tables(source: Source) -> Tables:
+def tables(source: ByteSource) -> Tables:
     """The plain tables of a SQLite source with their columns; empty where it is none, or cannot be opened."""
     if source.shape is not Shape.SQLITE:
         return {}
@@ -41,7 +41,7 @@ def tables(source: Source) -> Tables:
     return found
 
 
-def is_wal_missing(source: Source) -> bool:
+def is_wal_missing(source: ByteSource) -> bool:
     """Does the database write ahead, without the file that it writes to?"""
     wal = source.beside("-wal")
     return source.head(20)[18:20] == _WAL_MODE and (wal is None or not wal.stat().st_size)
@@ -50,7 +50,7 @@ def is_wal_missing(source: Source) -> bool:
 class Database:
     """A SQLite file opened for reading. Errors of SQLite become DamagedRecording or LimitExceeded."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self._folder: Path | None = None
         self._deadline = 0.0
@@ -78,8 +78,8 @@ class Database:
             self._folder = None
 
     def rows(
-        self, table: str, columns: Sequence[str] = (), *, where: Row | None = None, order: Sequence[str] = ()
-    ) -> Iterator[Row]:
+        self, table: str, columns: Sequence[str] = (), *, where: DatabaseRow | None = None, order: Sequence[str] = ()
+    ) -> Iterator[DatabaseRow]:
         """Rows of a table as objects. Columns (all of them by default) that the table lacks are None.
 
         `where` compares columns for equality; `order` is a list of columns, "rowid" among them. A text that is not

@@ -8,7 +8,7 @@ from typing import Any
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.normalise import ALLOWED
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "an array", dict: "an object"}
 
@@ -18,7 +18,7 @@ def kind_of(value: Any) -> str:
     return _KINDS.get(type(value), "null")
 
 
-def objects(source: Source, value: Any, what: str) -> Iterator[JSON]:
+def objects(source: ByteSource, value: Any, what: str) -> Iterator[JSON]:
     """The objects of an array; whatever else stands in it is told and left out."""
     for place, item in enumerate(value if isinstance(value, list) else (), start=1):
         if isinstance(item, dict):
@@ -27,13 +27,13 @@ def objects(source: Source, value: Any, what: str) -> Iterator[JSON]:
             source.problem(f"{what} {place} is {kind_of(item)} and no object, left out")
 
 
-def check_words(source: Source, message: JSON, key: str, what: str, line: int | None = None) -> None:
+def check_words(source: ByteSource, message: JSON, key: str, what: str, line: int | None = None) -> None:
     """Tell content that is neither text nor blocks."""
     if not isinstance(message.get(key), str | list | dict | None):
         source.problem(f"{what} whose {key} is {kind_of(message[key])}, left out", line)
 
 
-def check_counts(source: Source, usage: JSON, names: Iterable[str], what: str, line: int | None = None) -> None:
+def check_counts(source: ByteSource, usage: JSON, names: Iterable[str], what: str, line: int | None = None) -> None:
     """Tell counts of tokens that are none."""
     for name in names:
         if usage.get(name) is not None and fields.tokens(usage, name) is None:

@@ -22,7 +22,7 @@ from guard_core.cli import window_size
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
 from guard_core.recordings.formats.opencode.storage import Storage, is_storage
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from inspector.management.refusals import refusals
 from inspector.models import Import
 from inspector.models.recordings import WAL
@@ -194,7 +194,7 @@ def files(paths: list[Path]) -> Iterator[Given]:
 def is_session(path: Path) -> bool:
     """Is a file of a folder meant to be read at all: damaged ones are, pictures and notes are not."""
     try:
-        with Source.open(path) as source:
+        with ByteSource.open(path) as source:
             detect(source)
     except UnknownFormat:
         return False

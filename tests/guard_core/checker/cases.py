@@ -20,7 +20,7 @@ from guard_core.findings import (
 )
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
@@ -28,7 +28,7 @@ from guard_core.trace import Trace
 from guard_core.views import Inserted, Span
 from guard_core.window_evidence import WindowJudgement
 
-WINDOW = Sourced(100_000, Source.RECORDER)
+WINDOW = Sourced(100_000, Provenance.RECORDER)
 WORDS = "please keep the public interface of the parser as it is today"
 
 
@@ -112,7 +112,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "contradicted", exchange(8, tokens=growing(99_000))
     totals = {"prompt_tokens_total": 1_234_567, "total_calls": 9}
     yield "contradicted on average", exchange(8, tokens=lambda turn: None, **totals)
-    yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Source.RECORDER), **totals)
+    yield "only totals", exchange(8, tokens=lambda turn: None, window=Sourced(200_000, Provenance.RECORDER), **totals)
     yield "near", exchange(8, tokens=growing(90_500))
     yield "assumed", exchange(8, tokens=growing(118_000), window=None, model="nameless")
     yield (
@@ -126,9 +126,9 @@ def recordings() -> Iterator[tuple[str, Session]]:
             format="claude-code",
         ),
     )
-    yield "not counted", exchange(60, tokens=lambda turn: None, window=Sourced(20_000, Source.RECORDER))
+    yield "not counted", exchange(60, tokens=lambda turn: None, window=Sourced(20_000, Provenance.RECORDER))
     modelled = Facts.of(exchange(60, tokens=lambda turn: None)).requests.tokens
-    filled = Sourced(int(modelled[28]), Source.RECORDER)  # the next request is the first over it
+    filled = Sourced(int(modelled[28]), Provenance.RECORDER)  # the next request is the first over it
     yield (
         "late",
         exchange(60, tokens=lambda turn: None, compactions=(compaction(30),), window=filled, answered=False),
@@ -195,7 +195,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
 
 def replays() -> Iterator[tuple[str, Claims]]:
     """Replays of sessions and scenarios in which a policy goes wrong in each way that findings know."""
-    busy = exchange(60, tokens=growing(4_000, 900), window=Sourced(64_000, Source.RECORDER))
+    busy = exchange(60, tokens=growing(4_000, 900), window=Sourced(64_000, Provenance.RECORDER))
     for policy, settings in (
         ("contextguard", {}),
         ("contextguard", {"profile": "tail"}),
@@ -233,7 +233,7 @@ def _pictures() -> Session:
         events.append(Event(Role.USER, (MediaPart("image/png", 200_000),)))
         calls.append(ModelCall(at=len(events), response=len(events), prompt_tokens=3_000 + 1_500 * turn))
         events.append(Event(Role.MODEL, (TextPart("It shows a cat."),)))
-    return Session(tuple(events), tuple(calls), window=Sourced(200_000, Source.RECORDER))
+    return Session(tuple(events), tuple(calls), window=Sourced(200_000, Provenance.RECORDER))
 
 
 def _emptied(session: Session) -> Claims:

@@ -8,7 +8,7 @@ import numpy as np
 from guard_core.findings import Facts, Finding, recorded_findings, replayed_findings
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Source, Sourced
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.trace import FLOAT_COLUMNS, TRACE_COLUMNS, CompactionRecord, Pass, Trace
 from guard_core.views import Inserted, Span, Synthetic
 from guard_core.window_evidence import judge_session
@@ -18,11 +18,11 @@ WORDS = "tell " * 40
 PASS = Pass(10, 900, 10, 900, 120, 2, 90)
 
 
-def chat(*prompts: int | None, window: int = 10_000, source: Source = Source.USER, **fields: object) -> Session:
+def chat(*prompts: int | None, window: int = 10_000, source: Provenance = Provenance.USER, **fields: object) -> Session:
     """A chat in one turn, one call per count: the user's message, then call k over k + 1 events."""
     events = (user("Please begin with the report of the week"), *(model(WORDS) for _ in prompts))
     calls = tuple(ModelCall(step + 1, step + 1, tokens) for step, tokens in enumerate(prompts))
-    stated = None if source is Source.ASSUMED else Sourced(window, source)
+    stated = None if source is Provenance.ASSUMED else Sourced(window, source)
     return msgspec.structs.replace(session(*events, calls=calls, **fields), window=stated)
 
 

@@ -12,7 +12,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import ModelCall, Source
+from guard_core.sessions import ModelCall, Provenance
 from guard_core.simulator.samples import SAMPLES, big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
@@ -44,7 +44,9 @@ def test_nothing_else_is_said_against_a_window_that_is_contradicted():
 
 
 def test_compactions_below_half_of_the_tables_window_doubt_it():
-    built = chat(90_000, 5_000, window=1_000_000, source=Source.MODEL_TABLE, format="pi", compactions=(compaction(2),))
+    built = chat(
+        90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=(compaction(2),)
+    )
     found = findings(built)
     assert found["window_doubted"].numbers == {"window": 1_000_000, "low": 90_000, "high": 90_000, "compactions": 1}
     assert "needless" not in found
@@ -183,7 +185,7 @@ def test_totals_are_named_where_no_call_has_a_count(no_usage_reported):
 
 def test_a_window_below_the_average_of_all_calls_is_contradicted_on_average():
     totals = {"prompt_tokens_total": 10_816_853, "total_calls": 82}
-    built = chat(None, None, source=Source.ASSUMED, **totals)
+    built = chat(None, None, source=Provenance.ASSUMED, **totals)
     found = findings(built)["window_contradicted"]
     assert found.numbers == {"window": 128_000, "tokens": 131_913, "calls": 82}
     assert found.sentence == (

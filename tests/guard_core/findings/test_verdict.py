@@ -7,7 +7,7 @@ import pytest
 from guard_core.errors import GuardError
 from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
 from guard_core.recordings import read
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.simulator.samples import SAMPLES
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import chat, compaction, of_replay, replayed
@@ -91,8 +91,8 @@ def test_an_estimate_over_the_window_of_answered_calls_is_not_called_an_overflow
 
 
 def test_an_assumed_window_is_in_the_sentence():
-    assert told(source=Source.ASSUMED).sentence.endswith(", if the window is 128,000.")
-    assert verdict(chat(1_000, 2_000, source=Source.ASSUMED)).sentence == (
+    assert told(source=Provenance.ASSUMED).sentence.endswith(", if the window is 128,000.")
+    assert verdict(chat(1_000, 2_000, source=Provenance.ASSUMED)).sentence == (
         "Healthy: no compaction needed; peak 1.6 % of the window at step 2, if the window is 128,000."
     )
 

@@ -8,7 +8,7 @@ from guard_core.findings.without import without_automatic
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import Source
+from guard_core.sessions import Provenance
 from guard_core.simulator.samples import SAMPLES
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
@@ -68,7 +68,7 @@ def test_a_trigger_that_is_not_recorded_is_taken_as_automatic_and_that_is_said()
 
 
 def test_an_assumed_window_is_said_and_is_no_warning():
-    found = findings(chat(*TWICE, source=Source.ASSUMED, compactions=CUTS))["needless"]
+    found = findings(chat(*TWICE, source=Provenance.ASSUMED, compactions=CUTS))["needless"]
     assert found.severity == "info"
     assert "window_assumed" in found.assumptions
     assert "if the window is 128,000" in found.sentence

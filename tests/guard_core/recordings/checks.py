@@ -13,7 +13,7 @@ import pytest
 from guard_core.ledger import Ledger
 from guard_core.recordings.base import Recording, RecordingFormat
 from guard_core.recordings.known_names import NAMES
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.watch import Watch
 from guard_core.sessions import Session
 from guard_core.views import View, kept_events
@@ -29,7 +29,7 @@ def lines(*objects: Any) -> bytes:
 def read_as(format_: RecordingFormat, content: Any, *, strict: bool = False) -> Recording:
     """Read bytes, or a value as one JSON text; the format must recognise them."""
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    with Source.open(data, strict=strict) as source:
+    with ByteSource.open(data, strict=strict) as source:
         assert format_.matches(source)
         source.watch = Watch(NAMES[format_.name]) if format_.name in NAMES else None
         return format_.read(source)
@@ -38,7 +38,7 @@ def read_as(format_: RecordingFormat, content: Any, *, strict: bool = False) -> 
 def recognises(format_: RecordingFormat, content: Any) -> bool:
     """Does the format take this content for its own?"""
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    with Source.open(data) as source:
+    with ByteSource.open(data) as source:
         return format_.matches(source)
 
 
@@ -65,7 +65,7 @@ def sample_facts(folder: str) -> Iterator[tuple[Path, dict[str, int]]]:
 def check_sample_facts(format_: RecordingFormat, folder: str) -> None:
     """Every sample of the folder is recognised, and its facts are equal to the counted ones."""
     for path, expected in sample_facts(folder):
-        with Source.open(path) as source:
+        with ByteSource.open(path) as source:
             assert format_.matches(source), path.name
             recording = format_.read(source)
         found = msgspec.structs.asdict(recording.facts)
@@ -93,7 +93,7 @@ def check_hostile(format_: RecordingFormat, contents: Iterable[bytes]) -> None:
     from guard_core.errors import RecordingError
 
     for content in contents:
-        with Source.open(content) as source:
+        with ByteSource.open(content) as source:
             try:
                 for session in format_.read(source).sessions:
                     check_session(session)

@@ -10,7 +10,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
 from guard_core.recordings import read
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.registry import FORMATS
 from tests.guard_core.recordings.checks import lines, spoiled
 from tests.recordings.seeds import SEEDS
@@ -39,7 +39,7 @@ RECORD = {
 def test_no_format_trips_over_wrong_types():
     for bad in spoiled(RECORD):
         for content in (lines(bad), lines(bad, bad), lines([bad])):
-            with Source.open(content) as source:
+            with ByteSource.open(content) as source:
                 for format_ in FORMATS:
                     with suppress(RecordingError):  # a damaged file, told in a sentence
                         format_.matches(source)

@@ -6,7 +6,7 @@ from guard_core.attribution import attribute
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
-from guard_core.sessions import Source, Sourced
+from guard_core.sessions import Provenance, Sourced
 from guard_core.simulator.samples import SAMPLES
 from guard_core.usage import usage_for
 from inspector.presenters.card import card, inequality, with_window_source
@@ -81,7 +81,7 @@ def test_the_replay_says_that_it_compacts(gap):
 
 def test_every_number_has_a_source_and_the_step_it_was_measured_at(gap):
     policy, observed, _ = gap
-    terms = with_window_source(policy.explain(observed, 48), Sourced(200_000, Source.MODEL_TABLE))
+    terms = with_window_source(policy.explain(observed, 48), Sourced(200_000, Provenance.MODEL_TABLE))
     shown = card(observed, 48, terms, side="recorded")["terms"]
     assert [term["name"] for term in shown if not term["source"]] == []
     assert {term["as_of"] for term in shown} == {None, 48}

@@ -10,7 +10,7 @@ import pytest
 from guard_core.attribution import attribute
 from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
-from guard_core.sessions import Session, Source, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.simulator.samples import SAMPLES
 from guard_core.window_evidence import judge_session
 from inspector.convert import store_session
@@ -22,7 +22,7 @@ from inspector.services.summaries import session_counts
 def stored(value: Session, window: int = 200_000, title: str = "made") -> Row:
     """A session as an import would leave it."""
     ledger = Ledger.of(value)
-    sourced = value.window or Sourced(window, Source.ASSUMED, "for a test")
+    sourced = value.window or Sourced(window, Provenance.ASSUMED, "for a test")
     digest = hashlib.sha256(f"{title}{ledger.event_count}".encode()).hexdigest()
     recording = Recording.objects.create(sha256=digest, name=title, size=1, format=value.format)
     words = request_words(value, ledger, value.events)

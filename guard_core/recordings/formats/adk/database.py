@@ -16,8 +16,8 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.adk import events as adk_events
 from guard_core.recordings.reading.build import FactCounter
-from guard_core.recordings.reading.source import Source
-from guard_core.recordings.reading.sqlite_source import Database, Row, tables
+from guard_core.recordings.reading.source import ByteSource
+from guard_core.recordings.reading.sqlite_source import Database, DatabaseRow, tables
 from guard_core.sessions import Session
 
 Key = tuple[str, str, str]  # app, user, session
@@ -46,19 +46,19 @@ _PLAIN_COLUMNS = {
 _COLUMNS = ("app_name", "user_id", "session_id", "event_data", "partial", *_JSON_COLUMNS, *_PLAIN_COLUMNS)
 
 
-class AdkSqlite:
+class AdkDatabaseFormat:
     """Reads all sessions of an ADK database."""
 
     name = adk_events.NAME
     label = "Google ADK database"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         found = tables(source)
         if "events" not in found or "sessions" not in found:
             return False
         return "app_states" in found or "event_data" in found["events"]
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         counter = FactCounter(self.name)
         with Database(source) as database:
             headers = _headers(database)
@@ -77,7 +77,7 @@ class AdkSqlite:
         return Recording(self.name, found, counter.facts(), source.notes)
 
 
-FORMAT = AdkSqlite()
+FORMAT = AdkDatabaseFormat()
 
 
 def _headers(database: Database) -> dict[Key, dict[str, Any]]:
@@ -93,7 +93,7 @@ def _headers(database: Database) -> dict[Key, dict[str, Any]]:
     return headers
 
 
-def _events(database: Database, source: Source) -> dict[Key, list[Any]]:
+def _events(database: Database, source: ByteSource) -> dict[Key, list[Any]]:
     """Event objects by session, in the order of the rows."""
     sessions: dict[Key, list[Any]] = {}
     for number, row in enumerate(database.rows("events", _COLUMNS), start=1):
@@ -105,11 +105,11 @@ def _events(database: Database, source: Source) -> dict[Key, list[Any]]:
     return sessions
 
 
-def _key(row: Row, session: str) -> Key:
+def _key(row: DatabaseRow, session: str) -> Key:
     return str(row["app_name"] or ""), str(row["user_id"] or ""), str(row[session] or "")
 
 
-def _whole_event(database: Database, row: Row, number: int) -> dict[str, Any] | None:
+def _whole_event(database: Database, row: DatabaseRow, number: int) -> dict[str, Any] | None:
     value = database.json(row["event_data"], f"event row {number}")
     if value is None:
         return None
@@ -121,7 +121,7 @@ def _whole_event(database: Database, row: Row, number: int) -> dict[str, Any] | 
     return value
 
 
-def _event_of_columns(database: Database, row: Row, number: int) -> dict[str, Any]:
+def _event_of_columns(database: Database, row: DatabaseRow, number: int) -> dict[str, Any]:
     event: dict[str, Any] = {name: row[column] for column, name in _PLAIN_COLUMNS.items()}
     event["partial"] = row["partial"] in (1, True, "true", "1")
     for column, name in _JSON_COLUMNS.items():

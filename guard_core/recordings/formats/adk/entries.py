@@ -18,14 +18,14 @@ from guard_core.recordings.formats.adk.parts import content_parts, pick, pick_ob
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.identities import Identities
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall
 
 Context = tuple[str, str]  # isolation scope, branch
 
 
 @dataclass(frozen=True)
-class Compaction:
+class CompactedRange:
     """One recorded compaction: its times, both inclusive, and the message that stands for them.
 
     `holes` are events between these times that it does not stand for (invocation, time), as the Go services write them.
@@ -36,7 +36,7 @@ class Compaction:
     message: Event
     holes: frozenset[tuple[str, float | None]] = frozenset()
 
-    def within(self, other: Compaction) -> bool:
+    def within(self, other: CompactedRange) -> bool:
         return other.start <= self.start and self.end <= other.end
 
 
@@ -49,11 +49,11 @@ class Entry:
     event: dict[str, Any]
     context: Context
     call: ModelCall | None = None  # the request that it answers, in the provider's tokens where it reports them
-    compaction: Compaction | None = None
+    compaction: CompactedRange | None = None
     rewinds_to: str = ""  # the invocation before which a rewind leads
 
 
-def entries(events: list[Any], source: Source, counter: FactCounter) -> list[Entry]:
+def entries(events: list[Any], source: ByteSource, counter: FactCounter) -> list[Entry]:
     """The events by time, then by place; adds to the facts."""
     found: list[Entry] = []
     ids = Identities(source, "event")
@@ -89,7 +89,7 @@ def time_of(event: Any, default: float = 0.0) -> float:
     return default if found is None else found
 
 
-def _entry(event: dict[str, Any], number: int, time: float, source: Source, counter: FactCounter) -> Entry:
+def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, counter: FactCounter) -> Entry:
     call = _reported(event, number)
     actions = pick_object(event, "actions")
     recorded = pick_object(actions, "compaction")
@@ -133,7 +133,7 @@ def _reported(event: dict[str, Any], number: int) -> ModelCall | None:
     )
 
 
-def _compaction(event: dict[str, Any], compaction: dict[str, Any]) -> Compaction:
+def _compaction(event: dict[str, Any], compaction: dict[str, Any]) -> CompactedRange:
     start = normalise.timestamp(pick(compaction, "startTimestamp"))
     end = normalise.timestamp(pick(compaction, "endTimestamp"))
     if start is None or end is None or start > end:
@@ -151,7 +151,7 @@ def _compaction(event: dict[str, Any], compaction: dict[str, Any]) -> Compaction
         (pick_text(item, "invocationId"), normalise.timestamp(pick(item, "timestamp")))
         for item in (excluded if isinstance(excluded, list) else ())
     )
-    return Compaction(start, end, message, holes)
+    return CompactedRange(start, end, message, holes)
 
 
 def _count(parts: tuple[Part, ...], counter: FactCounter) -> None:

@@ -18,7 +18,7 @@ from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Role, ToolResultPart
 from guard_core.recordings.formats.adk import guard as adk_guard
 from guard_core.recordings.formats.adk.entries import (
-    Compaction,
+    CompactedRange,
     Context,
     Contexts,
     Entry,
@@ -27,11 +27,11 @@ from guard_core.recordings.formats.adk.entries import (
     taken_back,
     time_of,
 )
-from guard_core.recordings.formats.adk.guard import GuardReader
+from guard_core.recordings.formats.adk.guard import GuardStateReader
 from guard_core.recordings.formats.adk.parts import pick_object, pick_text
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Segment, Span, View
 
@@ -41,20 +41,22 @@ CONTEXT_FACTOR = 20
 
 
 @dataclass
-class _Reading:
+class AdkEventReader:
     """One context while it is read."""
 
     builder: SessionBuilder
-    guard: GuardReader
+    guard: GuardStateReader
     places: list[tuple[float, str]] = field(default_factory=list)  # time and invocation of each log event
-    kept: list[Compaction] = field(default_factory=list)  # those that no later one swallowed
+    kept: list[CompactedRange] = field(default_factory=list)  # those that no later one swallowed
     authors: dict[str, None] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # ids of tool calls with a result
     answered_again: int = 0  # results of long-running calls that had one
     taken_back: int = 0  # events in no later request, because of a rewind
 
 
-def read_sessions(header: dict[str, Any], events: Iterable[Any], source: Source, counter: FactCounter) -> list[Session]:
+def read_sessions(
+    header: dict[str, Any], events: Iterable[Any], source: ByteSource, counter: FactCounter
+) -> list[Session]:
     """The sessions of one header (id, app name, state) and its event objects, the main context first; adds to facts."""
     counter.session()
     found = entries(list(events), source, counter)
@@ -75,14 +77,16 @@ def read_sessions(header: dict[str, Any], events: Iterable[Any], source: Source,
     return [_session(reading, context, header, state) for reading, context in zip(readings, made, strict=True)]
 
 
-def _guard_compactions(readings: list[_Reading]) -> int:
+def _guard_compactions(readings: list[AdkEventReader]) -> int:
     compactions = (compaction for reading in readings for compaction in reading.builder.compactions)
     return sum(1 for compaction in compactions if compaction.trigger == adk_guard.TRIGGER)
 
 
-def _read_context(found: list[Entry], gone: set[int], contexts: Contexts, context: Context, source: Source) -> _Reading:
+def _read_context(
+    found: list[Entry], gone: set[int], contexts: Contexts, context: Context, source: ByteSource
+) -> AdkEventReader:
     builder = SessionBuilder(NAME, source)
-    reading = _Reading(builder, GuardReader(builder))
+    reading = AdkEventReader(builder, GuardStateReader(builder))
     for entry in found:
         is_gone, sees = entry.number in gone, contexts.sees(entry, context)
         reading.taken_back += is_gone and sees and not entry.rewinds_to
@@ -99,7 +103,7 @@ def _read_context(found: list[Entry], gone: set[int], contexts: Contexts, contex
     return reading
 
 
-def _session(reading: _Reading, context: Context, header: dict[str, Any], state: dict[str, Any]) -> Session:
+def _session(reading: AdkEventReader, context: Context, header: dict[str, Any], state: dict[str, Any]) -> Session:
     builder = reading.builder
     if reading.taken_back:
         taken = f"{reading.taken_back} events were taken back by a rewind"
@@ -118,7 +122,7 @@ def _session(reading: _Reading, context: Context, header: dict[str, Any], state:
     )
 
 
-def _message(reading: _Reading, entry: Entry, *, answers: bool) -> None:
+def _message(reading: AdkEventReader, entry: Entry, *, answers: bool) -> None:
     """One message of the log, and the call that wrote it where that call is the context's own."""
     event, builder = entry.event, reading.builder
     role, parts = message_of(event)
@@ -145,7 +149,7 @@ def _message(reading: _Reading, entry: Entry, *, answers: bool) -> None:
 # -- recorded compactions
 
 
-def _compaction(reading: _Reading, event: dict[str, Any], new: Compaction, call: ModelCall | None) -> None:
+def _compaction(reading: AdkEventReader, event: dict[str, Any], new: CompactedRange, call: ModelCall | None) -> None:
     """A compaction event is no message of the log; its usage belongs to the summariser."""
     builder = reading.builder
     at = len(builder.events)
@@ -164,7 +168,7 @@ def _compaction(reading: _Reading, event: dict[str, Any], new: Compaction, call:
     )
 
 
-def _base(reading: _Reading) -> tuple[View, tuple[Event, ...]]:
+def _base(reading: AdkEventReader) -> tuple[View, tuple[Event, ...]]:
     """The request after the newest compaction: a summary stands at the end of its range, what no range covers stays."""
     segments: list[Segment] = []
     messages: list[Event] = []

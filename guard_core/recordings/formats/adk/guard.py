@@ -44,7 +44,7 @@ def changes(delta: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-class GuardReader:
+class GuardStateReader:
     """Follows ContextGuard's state through one session."""
 
     def __init__(self, builder: SessionBuilder) -> None:

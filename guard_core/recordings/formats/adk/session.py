@@ -9,23 +9,23 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.adk import events as adk_events
 from guard_core.recordings.formats.adk.parts import pick
 from guard_core.recordings.reading.build import FactCounter
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Session
 
 
-class AdkJson:
+class AdkSessionFormat:
     """Reads one ADK session object, several in an array or on lines, or the events of one."""
 
     name = adk_events.NAME
     label = "Google ADK session"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return len(heads) > 1 and bool(_sessions(heads))
         return source.shape is Shape.JSON and bool(_sessions(source.json(allow_nan=True)))
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         counter = FactCounter(self.name)
         sessions: list[Session] = []
         value = [line.obj for line in source.lines()] if source.shape is Shape.LINES else source.json()
@@ -40,7 +40,7 @@ class AdkJson:
         return Recording(self.name, found, counter.facts(), source.notes)
 
 
-FORMAT = AdkJson()
+FORMAT = AdkSessionFormat()
 
 
 def _sessions(value: Any) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from guard_core.recordings.formats.claude.lines import Lines
 from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.tree import Node, main_path
 from guard_core.recordings.reading.identities import Identities
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 STRETCH = 1_024  # lines that are taken up together
 AROUND = 128  # lines before and behind them that are looked at, too: forks of parallel calls are shorter
@@ -50,7 +50,7 @@ class Draft:
     """The log of the main session while the file is read: its lines are taken up stretch by stretch, as if nothing of
     it were left for another branch. It stands if the whole file tells the same in the end."""
 
-    def __init__(self, lines: Lines, source: Source) -> None:
+    def __init__(self, lines: Lines, source: ByteSource) -> None:
         self.lines = lines
         self.log = Log(lines, source, first=True)
         self.path: list[Node] = []  # taken up

@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 
 @dataclass(slots=True)
-class Message:
+class ClaudeMessage:
     """One user or assistant line, reduced to what the model saw."""
 
     node: Node
@@ -106,11 +106,11 @@ class Boundary:
 class Lines:
     """What the lines of a file say, by their numbers."""
 
-    messages: dict[int, Message] = field(default_factory=dict)
+    messages: dict[int, ClaudeMessage] = field(default_factory=dict)
     boundaries: dict[int, Boundary] = field(default_factory=dict)
 
 
-def is_summary(message: Message) -> bool:
+def is_summary(message: ClaudeMessage) -> bool:
     """A summary by its own mark, or by the wording of versions that had no mark; a quoted wording does not count."""
     return message.summary or (message.worded and not message.marked)
 

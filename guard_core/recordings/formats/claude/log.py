@@ -15,9 +15,9 @@ from guard_core.recordings.formats.claude.lines import (
     NAME,
     SYNTHETIC,
     Boundary,
+    ClaudeMessage,
     Joined,
     Lines,
-    Message,
     fuller,
     is_summary,
 )
@@ -26,7 +26,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.rebase import view_of
 from guard_core.recordings.reading.shelf import outline
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Rewritten, Segment, Span, View
 
@@ -42,12 +42,12 @@ class Compacting:
     """A compaction whose lines are still coming: its boundary, its summary, and what was attached around that."""
 
     boundary: Boundary | None
-    summary: Message | None = None
-    before: list[Message] = field(default_factory=list)  # attachments between the boundary and the summary
-    behind: list[Message] = field(default_factory=list)  # attachments right behind the summary
-    typed: list[Message] = field(default_factory=list)  # words of the user among them: events of the log
+    summary: ClaudeMessage | None = None
+    before: list[ClaudeMessage] = field(default_factory=list)  # attachments between the boundary and the summary
+    behind: list[ClaudeMessage] = field(default_factory=list)  # attachments right behind the summary
+    typed: list[ClaudeMessage] = field(default_factory=list)  # words of the user among them: events of the log
 
-    def attach(self, message: Message) -> None:
+    def attach(self, message: ClaudeMessage) -> None:
         """What Claude Code puts before the model again belongs to the compaction: without it, it was not sent."""
         around = self.behind if self.summary else self.before
         (around if message.meta else self.typed).append(message)
@@ -56,7 +56,7 @@ class Compacting:
 class Log:
     """Grows a session line by line; a compaction is finished when another message than its own has come."""
 
-    def __init__(self, lines: Lines, source: Source, *, first: bool = False) -> None:
+    def __init__(self, lines: Lines, source: ByteSource, *, first: bool = False) -> None:
         self.builder = SessionBuilder(NAME, source, first=first)
         self.lines = lines
         self.notes = source.notes
@@ -64,7 +64,9 @@ class Log:
         self.index: dict[str, int] = {}  # event of each uuid
         self.results: dict[str, int] = {}  # event of each tool result
         self.pending: Compacting | None = None
-        self.inserted: dict[str, Message] = {}  # by uuid, those of the last compaction: the next one may keep them
+        self.inserted: dict[
+            str, ClaudeMessage
+        ] = {}  # by uuid, those of the last compaction: the next one may keep them
         self.answered: dict[str, int] = {}  # the last line of each API message that was taken up
         self.late = False  # did a line come whose message had been taken up without it?
         self.folded = self.unsent = 0
@@ -72,7 +74,7 @@ class Log:
     def take(self, path: Sequence[Node], ahead: Sequence[Node] = ()) -> None:
         """Take up the next lines of the path. `ahead`: those that come after them, as far as they are known; the lines
         of one API message are taken up together."""
-        groups: dict[str, list[Message]] = {}
+        groups: dict[str, list[ClaudeMessage]] = {}
         for node in (*path, *ahead):
             message = self.lines.messages.get(node.line)
             if message is not None and message.role is Role.MODEL and message.key not in self.answered:
@@ -90,7 +92,7 @@ class Log:
             else:
                 self.late = self.late or node.line > self.answered[message.key]
 
-    def user(self, message: Message) -> None:
+    def user(self, message: ClaudeMessage) -> None:
         open_boundary = self.pending is not None and self.pending.summary is None
         if is_summary(message) or (message.worded and open_boundary):
             self._summary(message)
@@ -101,7 +103,7 @@ class Log:
         self.close()
         self._event(message, message.parts, message.place)
 
-    def answer(self, group: list[Message]) -> None:
+    def answer(self, group: list[ClaudeMessage]) -> None:
         """The lines of one API message: one event, one call."""
         self.close()
         first, last = group[0], group[-1]
@@ -150,11 +152,11 @@ class Log:
             f"the first from {before} to {tokens} tokens at line {line}"
         ]
 
-    def _parts(self, message: Message) -> tuple[Part, ...]:
+    def _parts(self, message: ClaudeMessage) -> tuple[Part, ...]:
         """The parts of a message with their texts."""
         return message.parts if self.shelf is None or message.place is None else self.shelf.get(message.place)
 
-    def _joined(self, group: list[Message]) -> tuple[tuple[Part, ...], int | None]:
+    def _joined(self, group: list[ClaudeMessage]) -> tuple[tuple[Part, ...], int | None]:
         """The parts of several lines of one message, and their place where the texts are on a shelf."""
         if self.shelf is None:
             return _joined(map(self._parts, group)), None
@@ -178,14 +180,14 @@ class Log:
         if pending is not None:
             self._compaction(pending)
 
-    def _summary(self, message: Message) -> None:
+    def _summary(self, message: ClaudeMessage) -> None:
         """A summary, of the boundary before it or, in versions that write none, of a compaction of its own."""
         if self.pending is None or self.pending.summary is not None:
             self.close()
             self.pending = Compacting(None)
         self.pending.summary = message
 
-    def _event(self, message: Message, parts: tuple[Part, ...], place: int | None) -> int:
+    def _event(self, message: ClaudeMessage, parts: tuple[Part, ...], place: int | None) -> int:
         index = self.builder.event(
             message.role,
             parts,
@@ -204,11 +206,11 @@ class Log:
     def _compaction(self, pending: Compacting) -> None:
         boundary, summary = pending.boundary, pending.summary
         details = boundary.details if boundary else {}
-        kept: list[Message | int] = [*self._carried(boundary), *self._preserved(boundary)]
-        summaries: list[Message | int] = [summary] if summary else []
+        kept: list[ClaudeMessage | int] = [*self._carried(boundary), *self._preserved(boundary)]
+        summaries: list[ClaudeMessage | int] = [summary] if summary else []
         middle = [*kept, *summaries] if boundary and boundary.summary_last else [*summaries, *kept]
         sent = [*pending.before, *middle, *pending.behind]
-        messages = [item for item in sent if isinstance(item, Message)]
+        messages = [item for item in sent if isinstance(item, ClaudeMessage)]
         place = boundary.node if boundary else summary.node if summary else None
         stated = boundary is not None or (summary is not None and summary.summary)
         self.builder.compaction(
@@ -230,7 +232,7 @@ class Log:
         for message in pending.typed:
             self._event(message, message.parts, message.place)
 
-    def _carried(self, boundary: Boundary | None) -> list[Message]:
+    def _carried(self, boundary: Boundary | None) -> list[ClaudeMessage]:
         """The messages that the last compaction inserted and this one kept, in order."""
         preserved = set(boundary.preserved) if boundary else set()
         return [message for uuid, message in self.inserted.items() if uuid in preserved]
@@ -245,7 +247,7 @@ class Log:
             places.update(range(head, tail + 1))
         return sorted(places)
 
-    def _compaction_note(self, summary: Message | None) -> str:
+    def _compaction_note(self, summary: ClaudeMessage | None) -> str:
         if summary is None:
             return "the summary is not in the file"
         if not self.builder.events:
@@ -312,7 +314,7 @@ def _cleared(event: Event, cleared: set[str]) -> Event:
     return msgspec.structs.replace(event, parts=parts)
 
 
-def _inserted_event(message: Message, parts: tuple[Part, ...]) -> Event:
+def _inserted_event(message: ClaudeMessage, parts: tuple[Part, ...]) -> Event:
     return Event(
         role=message.role,
         parts=parts,

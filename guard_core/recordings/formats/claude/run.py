@@ -10,8 +10,7 @@ from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import Line
-from guard_core.sessions import Source as NumberSource
-from guard_core.sessions import Sourced
+from guard_core.sessions import Provenance, Sourced
 
 _PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _MISSING = (
@@ -20,7 +19,7 @@ _MISSING = (
 
 
 @dataclass
-class Run:
+class PrintedRun:
     """The lines of one session, those of its sub-agents apart, and how it ended."""
 
     main: list[Node] = field(default_factory=list)
@@ -30,7 +29,7 @@ class Run:
     model: str = ""
 
 
-def run_notes(run: Run, events: Sequence[Event]) -> Iterator[str]:
+def run_notes(run: PrintedRun, events: Sequence[Event]) -> Iterator[str]:
     """What is not in the file, and how runs ended."""
     yield _MISSING
     if not events[0].starts_turn():
@@ -53,7 +52,7 @@ def agent_notes(events: Sequence[Event]) -> Iterator[str]:
         yield "The sub-agent's last answer is not in the file: it is the result of the call that started it."
 
 
-def totals(run: Run) -> Iterator[str]:
+def totals(run: PrintedRun) -> Iterator[str]:
     """What the results say about tokens, where no call says anything."""
     usages = [fields.mapping(line.obj, "usage") for line in run.results]
     tokens = sum(fields.tokens(usage, key) or 0 for usage in usages for key in _PROMPT)
@@ -69,12 +68,12 @@ def failed(result: JSON) -> bool:
     return result.get("is_error") is True or fields.text(result, "subtype").startswith("error")
 
 
-def window_of(run: Run, model: str) -> Sourced | None:
+def window_of(run: PrintedRun, model: str) -> Sourced | None:
     """The context window that a result tells for the model, whose name there may end in a mark such as `[1m]`."""
     for line in reversed(run.results):
         used = fields.mapping(line.obj, "modelUsage")
         names = [name for name in used if name.split("[")[0] == model] or (list(used) if len(used) == 1 else [])
         for name in names:
             if window := fields.tokens(used[name], "contextWindow"):
-                return Sourced(window, NumberSource.RECORDER, "contextWindow of the model in the result")
+                return Sourced(window, Provenance.RECORDER, "contextWindow of the model in the result")
     return None

@@ -25,8 +25,8 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     Boundary,
+    ClaudeMessage,
     Lines,
-    Message,
     fuller,
     is_automatic,
     is_unsent,
@@ -35,27 +35,27 @@ from guard_core.recordings.formats.claude.lines import (
     usage_of,
 )
 from guard_core.recordings.formats.claude.log import Log
-from guard_core.recordings.formats.claude.run import Run, agent_notes, failed, run_notes, totals, window_of
+from guard_core.recordings.formats.claude.run import PrintedRun, agent_notes, failed, run_notes, totals, window_of
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.shelf import ShelvedEvents, outline
-from guard_core.recordings.reading.source import Line, Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.sessions import ModelCall, Session
 
 _KINDS = frozenset({"system", "assistant", "user", "result", "stream_event"})
 _HEADS = 50  # items of an array that are looked at
 
 
-class ClaudeStream:
+class ClaudeStreamFormat:
     """Reads what Claude Code prints when it runs without a screen."""
 
     name = NAME
     label = "Claude Code"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:
             return _is_stream([line.obj for line in source.head_lines()])
         if source.shape is not Shape.JSON:
@@ -63,11 +63,11 @@ class ClaudeStream:
         value = source.json()
         return _is_stream(list(fields.objects(value[:_HEADS])) if isinstance(value, list) else [value])
 
-    def read(self, source: Source) -> Recording:
-        return _Reader(source).read()
+    def read(self, source: ByteSource) -> Recording:
+        return ClaudeStreamReader(source).read()
 
 
-FORMAT = ClaudeStream()
+FORMAT = ClaudeStreamFormat()
 
 
 def _is_stream(heads: list[Any]) -> bool:
@@ -90,12 +90,12 @@ def _is_marked(obj: JSON) -> bool:
     return bool(message) and ("parent_tool_use_id" in obj or isinstance(message.get("usage"), dict))
 
 
-class _Reader:
-    def __init__(self, source: Source) -> None:
+class ClaudeStreamReader:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
         self.lines = Lines()
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, PrintedRun] = {}
         self.session_id = ""
         self.seen = Identities(self.source, "line")
         self.numbered = source.shape is Shape.LINES
@@ -125,7 +125,7 @@ class _Reader:
     def _line(self, line: Line) -> None:
         obj, kind, subtype = line.obj, fields.text(line.obj, "type"), fields.text(line.obj, "subtype")
         self.session_id = fields.text(obj, "session_id") or self.session_id
-        run = self.runs.setdefault(self.session_id, Run())
+        run = self.runs.setdefault(self.session_id, PrintedRun())
         if kind in {"user", "assistant"}:
             self._message(line, kind, run)
         elif kind == "system" and subtype.endswith("compact_boundary"):
@@ -137,7 +137,7 @@ class _Reader:
                 run.model = run.model or fields.text(obj, "model")
             self.notes.skip(" ".join(("line kind", kind[:60] or "(none)", subtype[:60])).strip())
 
-    def _message(self, line: Line, kind: str, run: Run) -> None:
+    def _message(self, line: Line, kind: str, run: PrintedRun) -> None:
         obj, message = line.obj, line.obj.get("message")
         if not isinstance(message, dict):
             raise self._damaged(line, f'"message" of a {kind} line is missing or no object', "message")
@@ -154,7 +154,7 @@ class _Reader:
         parts = parts_of(message.get("content"))
         self._count_parts(parts)
         shelf = self.source.shelf
-        self.lines.messages[line.number] = Message(
+        self.lines.messages[line.number] = ClaudeMessage(
             node=node,
             role=Role.USER if kind == "user" else Role.MODEL,
             parts=tuple(map(outline, parts)) if shelf else parts,
@@ -169,7 +169,7 @@ class _Reader:
             unsent=bool(obj.get("error")) or is_unsent(obj, parts),
         )
 
-    def _boundary(self, line: Line, run: Run) -> None:
+    def _boundary(self, line: Line, run: PrintedRun) -> None:
         told = fields.mapping(line.obj, "microcompact_metadata") or fields.mapping(line.obj, "compact_metadata")
         details = _camel(told)
         for key in ("preTokens", "postTokens"):
@@ -180,7 +180,7 @@ class _Reader:
             when = fields.timestamp(line.obj, "timestamp")
             self.lines.boundaries[line.number] = Boundary(node, details, when, cleared=cleared)
 
-    def _node(self, line: Line, kind: str, run: Run) -> Node | None:
+    def _node(self, line: Line, kind: str, run: PrintedRun) -> Node | None:
         """The place of a line in its session; None for one that was printed before (a replay)."""
         uuid, agent = intern(fields.text(line.obj, "uuid")), fields.text(line.obj, "parent_tool_use_id")
         said = fields.mapping(line.obj, "message").get("content")
@@ -224,7 +224,7 @@ class _Reader:
 
     # -- sessions
 
-    def _sessions(self, name: str, run: Run) -> Iterator[Session]:
+    def _sessions(self, name: str, run: PrintedRun) -> Iterator[Session]:
         log = self._log(run.main)
         answered = any(node.kind == "assistant" for node in run.main)
         if not answered:
@@ -232,17 +232,17 @@ class _Reader:
         self._add_side_calls(log, run)
         if log.builder.events:
             notes = [*run_notes(run, log.builder.outlines), *([] if answered else totals(run))]
-            about = {"agent": ClaudeStream.label, "model": run.model, "notes": notes}
+            about = {"agent": ClaudeStreamFormat.label, "model": run.model, "notes": notes}
             started = {agent: agent for agent in run.agents}
             yield self._session(log, run, source_id=name, sub_agents=started, **about)
         for agent, chain in run.agents.items():
             if any(node.kind == "assistant" for node in chain):
                 part, title = self._log(chain), f"Sub-agent {run.titles[agent] or agent}"[:80]
                 notes = [*agent_notes(part.builder.outlines)]
-                about = {"agent": f"{ClaudeStream.label} sub-agent", "title": title, "notes": notes}
+                about = {"agent": f"{ClaudeStreamFormat.label} sub-agent", "title": title, "notes": notes}
                 yield self._session(part, run, source_id=agent, parent=name, **about)
 
-    def _session(self, log: Log, run: Run, **about: Any) -> Session:
+    def _session(self, log: Log, run: PrintedRun, **about: Any) -> Session:
         answered = next((call.model for call in reversed(log.builder.calls) if call.model), "")
         about["model"] = answered or about.get("model", "")
         session = log.session(window=window_of(run, about["model"]), **about)
@@ -254,7 +254,7 @@ class _Reader:
         log.close()
         return log
 
-    def _take_results(self, log: Log, run: Run) -> None:
+    def _take_results(self, log: Log, run: PrintedRun) -> None:
         """Where nothing but results was printed, they are the answers."""
         for line in run.results:
             text = fields.text(line.obj, "result")
@@ -264,14 +264,14 @@ class _Reader:
                 call = {"line": line.number, "model": models[0] if len(models) == 1 else run.model}
                 log.builder.answer((TextPart(text),), call=call, line=line.number)
 
-    def _add_side_calls(self, log: Log, run: Run) -> None:
+    def _add_side_calls(self, log: Log, run: PrintedRun) -> None:
         apart = (self.lines.messages.get(node.line) for chain in run.agents.values() for node in chain)
         lines = [event.line or 0 for event in log.builder.outlines]
         for call in _calls(message for message in apart if message is not None):
             log.builder.side_calls.append(replace(call, at=bisect_left(lines, call.line or 0)))
 
 
-def _calls(messages: Iterator[Message]) -> list[ModelCall]:
+def _calls(messages: Iterator[ClaudeMessage]) -> list[ModelCall]:
     """The usage of each API message, told on several of its lines, in the order of the file."""
     calls: dict[str, ModelCall] = {}
     for message in messages:

@@ -23,8 +23,8 @@ from guard_core.recordings.formats.claude.draft import Draft, path_of
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     Boundary,
+    ClaudeMessage,
     Lines,
-    Message,
     fuller,
     is_automatic,
     is_moved,
@@ -43,20 +43,20 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.shelf import outline
-from guard_core.recordings.reading.source import Line, Source
+from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import ModelCall, Session
 
 _MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
 _OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
 
 
-class ClaudeCode:
+class ClaudeTranscriptFormat:
     """Reads Claude Code transcripts."""
 
     name = NAME
     label = "Claude Code"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         """Lines with a `uuid` know their parent and session; files of side lines alone are known by their kinds."""
         heads = [line.obj for line in source.head_lines()]
         linked = [
@@ -67,20 +67,20 @@ class ClaudeCode:
         kinds = [str(obj.get("type")) for obj in heads]
         return bool(kinds) and all(kind in _OTHER_KINDS or (kind == "summary") for kind in kinds)
 
-    def read(self, source: Source) -> Recording:
-        return _Reader(source).read()
+    def read(self, source: ByteSource) -> Recording:
+        return ClaudeTranscriptReader(source).read()
 
-    def first_look(self, source: Source) -> FirstLook:
+    def first_look(self, source: ByteSource) -> FirstLook:
         return looks.look(source, looks.ClaudeCodeLine)
 
 
-FORMAT = ClaudeCode()
+FORMAT = ClaudeTranscriptFormat()
 
 
-class _Reader:
+class ClaudeTranscriptReader:
     """Reads the lines of one file, then builds the main session and those of its sub-agents."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
         self.nodes: list[Node] = []
@@ -91,7 +91,7 @@ class _Reader:
         self.uuids: dict[str, Identities] = {}  # by kind of line
         self.unnamed: ModelCall | None = None  # the last call whose message has no id
         self.doubled: dict[str, str] = {}  # uuids of several lines, and what the last of them is called here
-        self.counter = FactCounter(ClaudeCode.name)
+        self.counter = FactCounter(ClaudeTranscriptFormat.name)
         self.prompt = Prompt(source.notes)
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
         self.moved = 0  # tool outputs that were moved to files of their own
@@ -108,7 +108,7 @@ class _Reader:
             raise DamagedRecording("a Claude Code file without any user or assistant message")
         self._count()
         sessions = self._sessions()
-        return Recording(ClaudeCode.name, tuple(sessions), self.counter.facts(), self.notes)
+        return Recording(ClaudeTranscriptFormat.name, tuple(sessions), self.counter.facts(), self.notes)
 
     # -- lines
 
@@ -191,7 +191,7 @@ class _Reader:
     def _keep(self, line: Line, parts: tuple[Part, ...], **values: Any) -> None:
         """A message (fields of `Message`), its texts on the shelf where there is one."""
         shelf, usage = self.source.shelf, values.get("usage")
-        self.messages[line.number] = Message(
+        self.messages[line.number] = ClaudeMessage(
             parts=tuple(map(outline, parts)) if shelf else parts,
             place=shelf.put(parts) if shelf else None,
             timestamp=usage.timestamp if usage else fields.timestamp(line.obj, "timestamp"),
@@ -312,7 +312,12 @@ class _Reader:
         if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
         self._add_side_calls(builder, {node.line for node in path})
-        about = {"agent": ClaudeCode.label, "title": self._title(), "sub_agents": self.started, **self._prompt()}
+        about = {
+            "agent": ClaudeTranscriptFormat.label,
+            "title": self._title(),
+            "sub_agents": self.started,
+            **self._prompt(),
+        }
         session = log.session(source_id=self.session_id, **about)
         return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
 
@@ -321,7 +326,7 @@ class _Reader:
         log.close()
         about = {} if self._has_main() else self._prompt()
         title = f"Sub-agent {name[:40]}"
-        about |= {"agent": f"{ClaudeCode.label} sub-agent", "title": title, "parent": self.session_id}
+        about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": self.session_id}
         return log.session(source_id=name, **about)
 
     def _log(self, path: Sequence[Node]) -> Log:

@@ -29,7 +29,7 @@ from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.rebase import view_of
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, View
 
@@ -52,13 +52,13 @@ class ClineFormat:
     name = NAME
     label = "Cline, Roo Code"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is not Shape.JSON:
             return False
         value = source.json()
         return _is_screen(value) or _is_history(value) or _is_sdk_session(value)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         value = source.json()
         if _is_screen(value):
             return ScreenReader(source).recording(value)
@@ -119,7 +119,7 @@ class _Mark(NamedTuple):
 class _History:
     """One conversation as it is sent to the API."""
 
-    def __init__(self, source: Source, wrapper: JSON) -> None:
+    def __init__(self, source: ByteSource, wrapper: JSON) -> None:
         self.source = source
         self.wrapper = wrapper
         self.facts = FactCounter(NAME)

@@ -19,7 +19,7 @@ from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.rebase import view_of
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, View
 
@@ -46,7 +46,7 @@ class ScreenReader:
 
     name = "cline"
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.facts = FactCounter(self.name)
         self.log = SessionBuilder(self.name, source)

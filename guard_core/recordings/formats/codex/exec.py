@@ -12,11 +12,11 @@ Source: the output of Codex CLI 0.21 to 0.169; https://github.com/openai/codex, 
 from __future__ import annotations
 
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.codex.exec_thread import LABEL, NAME, Thread
+from guard_core.recordings.formats.codex.exec_thread import LABEL, NAME, ExecThread
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Line, Source
+from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import Session
 
 _THREADS = frozenset({"thread.started", "turn.started", "turn.completed", "turn.failed", "error"})
@@ -27,26 +27,26 @@ _MESSAGES = frozenset(
 )
 
 
-class CodexExec:
+class CodexExecFormat:
     """Reads what Codex prints when it runs without a screen."""
 
     name = NAME
     label = LABEL
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         heads = [line.obj for line in source.head_lines()]
         items, known = any(map(_is_marked, heads)), sum(map(_is_known, heads))
         return items and known * 2 > len(heads)
 
-    def read(self, source: Source) -> Recording:
-        reader = _Reader(source)
+    def read(self, source: ByteSource) -> Recording:
+        reader = CodexExecReader(source)
         for line in source.lines():
             with source.tolerate(line.number):
                 reader.line(line)
         return reader.recording()
 
 
-FORMAT = CodexExec()
+FORMAT = CodexExecFormat()
 
 
 def _is_marked(obj: JSON) -> bool:
@@ -69,14 +69,14 @@ def _is_settings(obj: JSON) -> bool:
     return obj.keys() >= _SETTINGS and "msg" not in obj
 
 
-class _Reader:
+class CodexExecReader:
     """The lines of one file: of one thread, or of several one after the other."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.facts = FactCounter(NAME)
         self.sessions: list[Session] = []
-        self.thread = Thread(source, self.facts)
+        self.thread = ExecThread(source, self.facts)
 
     def line(self, line: Line) -> None:
         obj, kind = line.obj, fields.text(line.obj, "type")
@@ -99,7 +99,7 @@ class _Reader:
         """The thread is told to its end."""
         if session := self.thread.session():
             self.sessions.append(session)
-        self.thread = Thread(self.source, self.facts)
+        self.thread = ExecThread(self.source, self.facts)
 
     def recording(self) -> Recording:
         self._next()

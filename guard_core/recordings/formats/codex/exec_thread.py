@@ -12,19 +12,18 @@ from guard_core.recordings.formats.codex import exec_items
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Source
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Sourced
-from guard_core.sessions import Source as NumberSource
+from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 
 NAME, LABEL = "codex", "Codex CLI"
 COMPACTED = "Compact task completed"  # what 0.36 and 0.45 say after a compaction
 COMPACTING = "auto-compact-"  # how the id of an automatic compaction's envelopes begins
 
 
-class Thread:
+class ExecThread:
     """One session, line by line."""
 
-    def __init__(self, source: Source, facts: FactCounter) -> None:
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = facts
@@ -209,7 +208,7 @@ class Thread:
         self._close()
         if not self.log.events:
             return None
-        window = Sourced(self.window, NumberSource.RECORDER, "model_context_window in the file, the usable part of it")
+        window = Sourced(self.window, Provenance.RECORDER, "model_context_window in the file, the usable part of it")
         return self.log.session(
             source_id=self.id,
             agent=LABEL,

@@ -10,7 +10,7 @@ from typing import Any
 
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 
 ENVELOPES = frozenset(
     {
@@ -29,7 +29,7 @@ _TURN_BOUNDS = frozenset({"user_message", "task_started", "task_complete", "turn
 WHOLE = BARE | {"function_call_output", "local_shell_call_output"}
 
 
-def is_rollout(source: Source) -> bool:
+def is_rollout(source: ByteSource) -> bool:
     """Does this come from Codex, in any of its layouts?"""
     if source.shape not in (Shape.LINES, Shape.JSON):
         return False
@@ -47,7 +47,7 @@ def _is_whole(value: Any) -> bool:
     return {"id", "timestamp"} <= fields.mapping(value, "session").keys() and bool(items) and known
 
 
-def records(source: Source) -> Iterator[tuple[int | None, dict[str, Any]]]:
+def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The lines, or header and items of a rollout in one object, which have no lines of their own."""
     if source.shape is Shape.JSON and _is_whole(value := source.json()):
         yield None, value["session"]
@@ -70,7 +70,7 @@ def _is_bare(heads: list[dict[str, Any]]) -> bool:
     )
 
 
-def marks_requests(source: Source) -> bool:
+def marks_requests(source: ByteSource) -> bool:
     """Does this version write a line of its own between the results of one request and the next (0.20 to 0.98)?"""
     came_back = False  # a result, and no end of a turn since
     for line in source.head_lines():

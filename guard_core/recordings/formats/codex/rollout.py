@@ -31,9 +31,8 @@ from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex, view_of
-from guard_core.recordings.reading.source import Source
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Sourced
-from guard_core.sessions import Source as NumberSource
+from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced
 from guard_core.views import View
 
 _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
@@ -41,23 +40,23 @@ KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USE
 BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
 
 
-class CodexFormat:
+class CodexRolloutFormat:
     """Rollout files of the Codex CLI, with and without envelopes."""
 
     name = "codex"
     label = "Codex CLI"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         return codex_lines.is_rollout(source)
 
-    def read(self, source: Source) -> Recording:
-        reader = _Reader(source)
+    def read(self, source: ByteSource) -> Recording:
+        reader = CodexRolloutReader(source)
         for number, obj in codex_lines.records(source):
             with source.tolerate(number):
                 reader.record(obj, number)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook:
+    def first_look(self, source: ByteSource) -> FirstLook:
         return looks.look(source, looks.CodexLine)
 
 
@@ -80,10 +79,10 @@ class _Open:
     call: int = 0  # index into the calls
 
 
-class _Reader:
+class CodexRolloutReader:
     """One rollout, record by record."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("codex")
@@ -417,7 +416,7 @@ class _Reader:
         notes = ["The schemas of the tools are not in the file."]
         notes += [] if system else ["The system prompt is not in the file."]
         notes += _origin(self.meta, self.copied)
-        window = Sourced(self.window, NumberSource.RECORDER, "model_context_window in the file, the usable part of it")
+        window = Sourced(self.window, Provenance.RECORDER, "model_context_window in the file, the usable part of it")
         session = self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.meta, "id"),
@@ -454,4 +453,4 @@ def _parent(meta: dict[str, Any]) -> str:
     return fields.text(meta, "parent_thread_id") or fields.text(spawn, "parent_thread_id")
 
 
-FORMAT = CodexFormat()
+FORMAT = CodexRolloutFormat()

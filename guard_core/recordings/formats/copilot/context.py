@@ -10,16 +10,15 @@ from guard_core.events import Event, MediaPart, Part, ReasoningPart, Role, TextP
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Line, Source
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, Sourced
-from guard_core.sessions import Source as NumberSource
+from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Inserted, Segment, Span, View
 
 
 class Context:
     """Takes the events of one context in the order of the file."""
 
-    def __init__(self, format_name: str, source: Source, agent: str) -> None:
+    def __init__(self, format_name: str, source: ByteSource, agent: str) -> None:
         self.builder = SessionBuilder(format_name, source)
         self.about: dict[str, Any] = {"agent": agent}
         self._notes = source.notes
@@ -177,7 +176,7 @@ class Context:
     def window(self, data: JSON, key: str) -> None:
         limit = fields.tokens(data, key)
         if limit:
-            self.about["window"] = Sourced(limit, NumberSource.RECORDER, f"{key} in the recording")
+            self.about["window"] = Sourced(limit, Provenance.RECORDER, f"{key} in the recording")
 
 
 def place_of(line: Line) -> dict[str, Any]:

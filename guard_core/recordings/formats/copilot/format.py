@@ -27,7 +27,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Line, Source
+from guard_core.recordings.reading.source import ByteSource, Line
 
 OWN_TYPES = frozenset({"session.start", "user.message", "assistant.message", "assistant.turn_start", "system.message"})
 # Kinds that are messages; `model.message` of newer versions repeats the answer of a summariser.
@@ -38,30 +38,30 @@ class CopilotFormat:
     name = "copilot-cli"
     label = "Copilot CLI"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         lines = source.head_lines()
         own = sum(
             1 for line in lines if fields.text(line.obj, "type") in OWN_TYPES and isinstance(line.obj.get("data"), dict)
         )
         return own > 0 and all("type" in line.obj and "data" in line.obj for line in lines[:3])
 
-    def read(self, source: Source) -> Recording:
-        reader = _Events(source)
+    def read(self, source: ByteSource) -> Recording:
+        reader = CopilotReader(source)
         for line in source.lines():
             reader.take(line)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook:
+    def first_look(self, source: ByteSource) -> FirstLook:
         return copilot_look.look(source)
 
 
 FORMAT = CopilotFormat()
 
 
-class _Events:
+class CopilotReader:
     """Takes the events in the order of the file, each into its context."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._facts = FactCounter(FORMAT.name)
         self._main = Context(FORMAT.name, source, FORMAT.label)

@@ -8,7 +8,7 @@ import msgspec
 
 from guard_core.recordings.reading import looks
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _USAGES = frozenset({"session.usage_record", "assistant.usage"})
 
@@ -33,7 +33,7 @@ class _Event(msgspec.Struct, gc=False):
     agentId: Any = None  # noqa: N815
 
 
-def look(source: Source) -> FirstLook:
+def look(source: ByteSource) -> FirstLook:
     calls = looks.Calls()
     counted: set[str] = set()  # API calls whose usage was told
     for event in looks.lines_of(source, _Event):

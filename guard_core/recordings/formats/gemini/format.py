@@ -27,12 +27,19 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini import look as gemini_look
 from guard_core.recordings.formats.gemini import result as gemini_json
 from guard_core.recordings.formats.gemini import stream as gemini_stream
-from guard_core.recordings.formats.gemini.messages import SNAPSHOT, Message, model_call, name_of, read_message, shown
+from guard_core.recordings.formats.gemini.messages import (
+    SNAPSHOT,
+    GeminiMessage,
+    model_call,
+    name_of,
+    read_message,
+    shown,
+)
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Segment, Span, View, content_count
@@ -44,13 +51,13 @@ FALL = 0.8  # of the tokens of the call before: a history that only grows costs 
 _SPEAKERS = frozenset({"user", "gemini", "model"})
 
 
-class GeminiCliFormat:
+class GeminiFormat:
     """Chats that the Gemini CLI recorded or saved."""
 
     name = NAME
     label = "Gemini CLI"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return _is_patch_log(heads) or gemini_stream.is_stream(heads)
@@ -62,18 +69,18 @@ class GeminiCliFormat:
             return chat or gemini_json.is_result(value)
         return _is_checkpoint(value)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         if source.shape is Shape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
             return gemini_stream.read_stream(source, NAME)
         if source.shape is Shape.JSON and gemini_json.is_result(source.json()):
             return gemini_json.read_result(source, NAME)
-        reader = _Reader(source)
+        reader = GeminiChatReader(source)
         for line, record in _records(source):
             with source.tolerate(line):
                 reader.record(record, line)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         return gemini_look.look(source) if source.shape is Shape.LINES else None
 
 
@@ -94,7 +101,7 @@ def _is_checkpoint(value: Any) -> bool:
     )
 
 
-def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     """Headers, patches and messages: the lines, or what the one object or array holds, in the same form."""
     if source.shape is Shape.LINES:
         for line in source.lines():
@@ -118,10 +125,10 @@ def _unfolded(record: JSON) -> Iterator[JSON]:
     yield from fields.objects(record.get("messages"))
 
 
-class _Reader:
+class GeminiChatReader:
     """One chat, record by record."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter(NAME)
@@ -175,7 +182,7 @@ class _Reader:
         if message.event.role is Role.MODEL:
             self._called(record, at, at if message.event.parts else None, line)
 
-    def _place(self, message_id: str, message: Message) -> int:
+    def _place(self, message_id: str, message: GeminiMessage) -> int:
         """Put a message behind those so far, if it says anything; its place in the log."""
         self._flush(message.event)
         at = len(self.log.events)
@@ -188,7 +195,7 @@ class _Reader:
         self.waiting = message.results
         return at
 
-    def _again(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
+    def _again(self, message_id: str, message: GeminiMessage, record: JSON, line: int | None) -> None:
         """A message written once more: the last one counts."""
         self.notes.folded += 1
         if message_id in self.empty and message.event.parts:
@@ -212,7 +219,7 @@ class _Reader:
             self._called(record, place, place, line)
             self.log.calls += (call for call in behind if call.response != place)
 
-    def _completed(self, message_id: str, message: Message, record: JSON, line: int | None) -> None:
+    def _completed(self, message_id: str, message: GeminiMessage, record: JSON, line: int | None) -> None:
         """A message that said nothing at first, as an answer does before its tool calls, has its content now."""
         self.empty.discard(message_id)
         at = self._place(message_id, message)
@@ -255,7 +262,7 @@ class _Reader:
             self.used.add(name_of(record))
         self.log.calls.append(replace(call, at=at, response=response))
 
-    def _count(self, message: Message) -> None:
+    def _count(self, message: GeminiMessage) -> None:
         for part in (*message.event.parts, *message.results):
             if isinstance(part, ToolCallPart):
                 self.facts.tool_call(part.id)
@@ -427,4 +434,4 @@ def _flat(view: View) -> list[tuple[str, int]]:
     return found
 
 
-FORMAT = GeminiCliFormat()
+FORMAT = GeminiFormat()

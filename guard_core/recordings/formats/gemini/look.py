@@ -10,7 +10,7 @@ import msgspec
 from guard_core.recordings.formats.gemini.messages import SNAPSHOT
 from guard_core.recordings.reading import looks
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _MODEL = frozenset({"gemini", "model"})
 
@@ -37,7 +37,7 @@ class _Record(msgspec.Struct, gc=False):
         return looks.tokens_of(told) or 0
 
 
-def look(source: Source) -> FirstLook:
+def look(source: ByteSource) -> FirstLook:
     chat = _Chat()
     for record in looks.lines_of(source, _Record):
         if record.set is not None:

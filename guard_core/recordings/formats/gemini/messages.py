@@ -30,7 +30,7 @@ OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", SNAPSHOT, "<hook
 
 
 @dataclass
-class Message:
+class GeminiMessage:
     """One message as the API gets it, and the results that its calls carry."""
 
     event: Event
@@ -43,7 +43,7 @@ def name_of(record: JSON) -> str:
     return fields.text(record, "id") or (f"{when} {fields.text(record, 'type')}" if when else "")
 
 
-def read_message(record: JSON, line: int | None) -> Message:
+def read_message(record: JSON, line: int | None) -> GeminiMessage:
     role = Role.USER if record.get("type") == "user" else Role.MODEL
     parts = _content(record.get("content")) or _content(record.get("parts"))
     results: tuple[ToolResultPart, ...] = ()
@@ -57,7 +57,7 @@ def read_message(record: JSON, line: int | None) -> Message:
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     meta = role is Role.USER and bool(texts) and texts[0].lstrip().startswith(OWN_OPENINGS)
     at, source_id = fields.timestamp(record, "timestamp"), name_of(record)
-    return Message(Event(role, parts, source_id, line, at, meta=meta), results)
+    return GeminiMessage(Event(role, parts, source_id, line, at, meta=meta), results)
 
 
 def _content(content: Any) -> tuple[Part, ...]:

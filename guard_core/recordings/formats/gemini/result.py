@@ -14,7 +14,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 
 def is_result(value: Any) -> bool:
@@ -25,7 +25,7 @@ def is_result(value: Any) -> bool:
     return isinstance(fields.mapping(stats, "tools").get("totalCalls"), int) and "models" in stats and known
 
 
-def read_result(source: Source, name: str) -> Recording:
+def read_result(source: ByteSource, name: str) -> Recording:
     """The one answer that is told, as format `name`."""
     value = source.json()
     facts, log = FactCounter(name), SessionBuilder(name, source)

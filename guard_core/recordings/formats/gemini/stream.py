@@ -16,7 +16,7 @@ from guard_core.events import Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
-from guard_core.recordings.reading.source import Line, Source
+from guard_core.recordings.reading.source import ByteSource, Line
 
 JSON = dict[str, Any]
 KINDS = frozenset({"init", "message", "tool_use", "tool_result", "result", "error"})
@@ -30,17 +30,17 @@ def is_stream(heads: list[JSON]) -> bool:
     return (starts or tools) and len(known) * 2 > len(heads)
 
 
-def read_stream(source: Source, name: str) -> Recording:
+def read_stream(source: ByteSource, name: str) -> Recording:
     """The one session of a stream, as format `name`."""
-    reader = _Reader(source, name)
+    reader = GeminiStreamReader(source, name)
     for line in source.lines():
         with source.tolerate(line.number):
             reader.line(line)
     return reader.recording()
 
 
-class _Reader:
-    def __init__(self, source: Source, name: str) -> None:
+class GeminiStreamReader:
+    def __init__(self, source: ByteSource, name: str) -> None:
         self.notes = source.notes
         self.facts = FactCounter(name)
         self.log = SessionBuilder(name, source)

@@ -19,7 +19,7 @@ from guard_core.recordings.formats.hermes.rows import about, flag, is_summary, r
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span
 
@@ -57,14 +57,14 @@ def _was_taken_back(row: JSON) -> bool:
     return not flag(row, "compacted") and row.get("active") is not None and not flag(row, "active")
 
 
-class RowReader:
+class HermesReader:
     """Takes the rows of one session (or of a chain of sessions) in the order in which they were written.
 
     Every row counts in the facts, those too that a compaction wrote again or the user took back; of the compactions
     those that the recording declares.
     """
 
-    def __init__(self, source: Source, facts: FactCounter) -> None:
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
         self.builder = SessionBuilder("hermes", source)
         self._source = source
         self._facts = facts

@@ -18,12 +18,12 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.hermes.contexts import RowReader
+from guard_core.recordings.formats.hermes.contexts import HermesReader
 from guard_core.recordings.formats.hermes.trajectories import read_trajectory
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Session
 
@@ -35,7 +35,7 @@ class HermesFormat:
     name = "hermes"
     label = "Hermes"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:
             found = tables(source)
             messages = set(found.get("messages", ()))
@@ -48,7 +48,7 @@ class HermesFormat:
         heads = [line.obj for line in source.head_lines()]
         return any(_is_export(item) or _is_trajectory(item) or _is_session_meta(item) for item in heads)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         if source.shape is Shape.SQLITE:
             sessions = _read_database(source, facts)
@@ -84,7 +84,7 @@ def _is_turns(value: Any) -> bool:
 # -- the database
 
 
-def _read_database(source: Source, facts: FactCounter) -> list[Session]:
+def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     messages: dict[str, list[JSON]] = {}
     with Database(source) as database:
         headers = {str(row["id"]): row for row in database.rows("sessions", order=("started_at", "rowid"))}
@@ -149,8 +149,8 @@ def _distance(row: JSON, ended: float | None) -> float:
     return abs(started - ended) if started is not None and ended is not None else 0.0
 
 
-def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON]], facts: FactCounter) -> Session:
-    reader = RowReader(source, facts)
+def _read_chain(source: ByteSource, chain: list[JSON], messages: dict[str, list[JSON]], facts: FactCounter) -> Session:
+    reader = HermesReader(source, facts)
     for number, row in enumerate(chain):
         rows = messages.get(str(row.get("id")), [])
         declared = number > 0 or any(item.get("compacted") for item in rows)
@@ -160,7 +160,7 @@ def _read_chain(source: Source, chain: list[JSON], messages: dict[str, list[JSON
     return reader.session({**chain[0], **_totals(source, chain)}, notes)
 
 
-def _totals(source: Source, chain: list[JSON]) -> JSON:
+def _totals(source: ByteSource, chain: list[JSON]) -> JSON:
     keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "api_call_count")
     for row in chain:
         wrong_kinds.check_counts(source, row, keys, "a session's row")
@@ -170,7 +170,7 @@ def _totals(source: Source, chain: list[JSON]) -> JSON:
 # -- JSON
 
 
-def _read_objects(source: Source, facts: FactCounter) -> Iterator[Session]:
+def _read_objects(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     if source.shape is Shape.JSON:
         value = source.json(allow_nan=True)
         if isinstance(value, list) and _is_turns(value):
@@ -186,7 +186,7 @@ def _read_objects(source: Source, facts: FactCounter) -> Iterator[Session]:
         yield from _read_object(source, line.obj, facts)
 
 
-def _read_object(source: Source, value: JSON, facts: FactCounter) -> Iterator[Session]:
+def _read_object(source: ByteSource, value: JSON, facts: FactCounter) -> Iterator[Session]:
     if _is_trajectory(value):
         yield read_trajectory(source, value, facts)
     elif isinstance(value.get("messages"), list):
@@ -196,14 +196,14 @@ def _read_object(source: Source, value: JSON, facts: FactCounter) -> Iterator[Se
         source.notes.skip("object that is no session")
 
 
-def _read_export(source: Source, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:
-    reader = RowReader(source, facts)
+def _read_export(source: ByteSource, header: JSON, rows: Iterable[JSON], facts: FactCounter) -> Session:
+    reader = HermesReader(source, facts)
     rows = list(rows)
     reader.rows(rows, declared=any(row.get("compacted") for row in rows))
     return reader.session(header)
 
 
-def _read_session_lines(source: Source, facts: FactCounter) -> Iterator[Session]:
+def _read_session_lines(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     """The older session files: a line about the session, then a line per message."""
     header: JSON = {}
     rows: list[JSON] = []

@@ -8,9 +8,8 @@ from guard_core.events import Event, Part, ReasoningPart, TextPart
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.normalise import MAX_TOKENS
-from guard_core.recordings.reading.source import Source
-from guard_core.sessions import Source as NumberSource
-from guard_core.sessions import Sourced
+from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import Provenance, Sourced
 
 # How Hermes' own summaries begin, new and old, and what stands before one that was put behind a kept message's text
 # (context_compressor.py).
@@ -28,7 +27,7 @@ def is_summary(event: Event) -> bool:
     return False
 
 
-def row_event(row: JSON, source: Source | None = None) -> Event | None:
+def row_event(row: JSON, source: ByteSource | None = None) -> Event | None:
     """One row as an event; None for a role that is no message. What is damaged in it is told to `source`."""
     role = chat.ROLES.get(fields.text(row, "role"))
     if role is None:
@@ -42,7 +41,7 @@ def row_event(row: JSON, source: Source | None = None) -> Event | None:
     return Event(role, parts, source_id=source_id, timestamp=fields.timestamp(row, "timestamp"))
 
 
-def _json(row: JSON, key: str, name: str, source: Source | None) -> Any:
+def _json(row: JSON, key: str, name: str, source: ByteSource | None) -> Any:
     """A column that holds a JSON list; as it stands in an export."""
     found = fields.decoded(row.get(key))
     if source is not None and found and not isinstance(found, list):
@@ -50,7 +49,7 @@ def _json(row: JSON, key: str, name: str, source: Source | None) -> Any:
     return found
 
 
-def _content(content: Any, name: str, source: Source | None) -> Any:
+def _content(content: Any, name: str, source: ByteSource | None) -> Any:
     """Text, or the list of parts that Hermes stores as JSON behind a NUL."""
     if not isinstance(content, str):
         if source is not None and not isinstance(content, list | None):
@@ -89,7 +88,7 @@ def about(row: JSON) -> dict[str, Any]:
         "source_id": fields.text(row, "id") or fields.text(row, "session_id"),
         "parent": fields.text(row, "parent_session_id"),
         "started_at": fields.timestamp(row, "started_at") or fields.timestamp(row, "session_start"),
-        "window": Sourced(window, NumberSource.RECORDER, "model_config of the session") if window else None,
+        "window": Sourced(window, Provenance.RECORDER, "model_config of the session") if window else None,
     }
 
 

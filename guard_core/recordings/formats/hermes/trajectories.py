@@ -19,7 +19,7 @@ from guard_core.recordings.formats.hermes.rows import MARKERS
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Span
 
@@ -28,7 +28,7 @@ RESULT_SPEAKERS = frozenset({"tool", "function", "observation", "ipython"})
 _TAG = re.compile(r"<(think|tool_call|tool_response|tools)>")
 
 
-def read_trajectory(source: Source, value: JSON, facts: FactCounter) -> Session:
+def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Session:
     builder = SessionBuilder("hermes", source)
     facts.session()
     system: tuple[Part, ...] | None = None

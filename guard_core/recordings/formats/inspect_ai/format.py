@@ -32,7 +32,7 @@ from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
 from guard_core.sessions import ModelCall, Session
 
@@ -46,7 +46,7 @@ class InspectFormat:
     name = "inspect"
     label = "Inspect"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.ZIP:
             with source.stream() as stream:
                 names = entry_names(stream, source.size)
@@ -56,7 +56,7 @@ class InspectFormat:
             return len(heads) > 1 and all(_is_log(line.obj) for line in heads)
         return source.shape is Shape.JSON and bool(_logs(source.json(allow_nan=True)))
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         sessions: list[Session] = []
         if source.shape is Shape.ZIP:
@@ -102,7 +102,7 @@ def _logs(value: Any) -> list[JSON]:
     return found if all(map(_is_log, found)) else []
 
 
-def _listed_samples(source: Source, log: JSON) -> Iterator[JSON]:
+def _listed_samples(source: ByteSource, log: JSON) -> Iterator[JSON]:
     samples = [log] if _is_sample_object(log) else fields.items(log, "samples")
     for number, sample in enumerate(samples, start=1):
         if isinstance(sample, dict):
@@ -111,7 +111,7 @@ def _listed_samples(source: Source, log: JSON) -> Iterator[JSON]:
             source.problem(f"sample {number} is not an object")
 
 
-def _header(source: Source, archive: ZipEntries) -> JSON:
+def _header(source: ByteSource, archive: ZipEntries) -> JSON:
     """What is known of the run. Left empty when neither the header nor the journal can be read."""
     for name in (_HEADER, _JOURNAL):
         if name in archive:
@@ -122,7 +122,7 @@ def _header(source: Source, archive: ZipEntries) -> JSON:
     return {}
 
 
-def _archived_samples(source: Source, archive: ZipEntries) -> Iterator[JSON]:
+def _archived_samples(source: ByteSource, archive: ZipEntries) -> Iterator[JSON]:
     if archive.damage:
         source.problem(archive.damage)
     for name in archive.names():
@@ -137,7 +137,7 @@ def _archived_samples(source: Source, archive: ZipEntries) -> Iterator[JSON]:
             source.problem(f"the sample {name[:80]!a} is not an object")
 
 
-def _read_sample(source: Source, header: JSON, sample: JSON, facts: FactCounter) -> list[Session]:
+def _read_sample(source: ByteSource, header: JSON, sample: JSON, facts: FactCounter) -> list[Session]:
     reader = _Sample(source, header, sample)
     facts.session()
     reader.count(facts)
@@ -151,7 +151,7 @@ def _read_sample(source: Source, header: JSON, sample: JSON, facts: FactCounter)
 class _Sample:
     """One sample: its messages with attachments put back, its model events as requests."""
 
-    def __init__(self, source: Source, header: JSON, sample: JSON) -> None:
+    def __init__(self, source: ByteSource, header: JSON, sample: JSON) -> None:
         self._source = source
         self._header = header
         self._sample = sample

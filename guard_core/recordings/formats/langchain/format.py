@@ -27,7 +27,7 @@ from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted
 
@@ -38,7 +38,7 @@ class LangChainFormat:
     name = "langchain"
     label = "LangChain"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             value = source.json(allow_nan=True)
             listed = _listed(value)
@@ -46,7 +46,7 @@ class LangChainFormat:
         heads = [line.obj for line in source.head_lines()]
         return any(runs_in(head) for head in heads) or _is_messages(heads)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         records = _records(source)
         if source.shape is Shape.JSON:
@@ -63,14 +63,14 @@ class LangChainFormat:
             raise DamagedRecording("the LangChain file holds no calls of a model")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         return langchain_look.look(source) if source.shape is Shape.LINES else None
 
 
 FORMAT = LangChainFormat()
 
 
-def _records(source: Source) -> Iterator[tuple[Any, int | None]]:
+def _records(source: ByteSource) -> Iterator[tuple[Any, int | None]]:
     """The messages or runs of the file, each with its line."""
     if source.shape is Shape.LINES:
         yield from ((line.obj, line.number) for line in source.lines())
@@ -90,7 +90,7 @@ def _is_messages(listed: list[Any]) -> bool:
     return bool(head) and all(is_message(item) for item in head)
 
 
-def _read_messages(source: Source, listed: Iterable[Any], facts: FactCounter) -> Session:
+def _read_messages(source: ByteSource, listed: Iterable[Any], facts: FactCounter) -> Session:
     builder = SessionBuilder("langchain", source)
     facts.session()
     system: tuple[Part, ...] | None = None

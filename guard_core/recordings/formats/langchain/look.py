@@ -21,7 +21,7 @@ from guard_core.recordings.formats.langchain.messages import (
 from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _MODEL_RUNS = frozenset({"llm", "chat_model"})
 _ID_LENGTH = 36  # of a run's id, with which its `dotted_order` ends
@@ -58,7 +58,7 @@ class _Found(msgspec.Struct, gc=False):
     model: str = ""
 
 
-def look(source: Source) -> FirstLook:
+def look(source: ByteSource) -> FirstLook:
     found: dict[object, _Found] = {}
     for line in looks.lines_of(source, _Run):
         for run in _runs(line):

@@ -30,7 +30,7 @@ from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.requests import UNKNOWN, Request, threads_of
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall, Session, ToolDefinition
 
 MODEL_RUNS = frozenset({"llm", "chat_model"})
@@ -59,7 +59,7 @@ def _is_patch(value: JSON) -> bool:
     return "id" in value and ("trace_id" in value or "dotted_order" in value)
 
 
-def all_runs(source: Source, records: Iterable[tuple[Any, int | None]]) -> Iterator[tuple[JSON, int | None]]:
+def all_runs(source: ByteSource, records: Iterable[tuple[Any, int | None]]) -> Iterator[tuple[JSON, int | None]]:
     """Every run of the file, those inside others too; a record without one is passed over, and noted."""
     for record, line in records:
         roots = runs_in(record) or [item for item in [record] if isinstance(item, dict) and _is_patch(item)]
@@ -91,7 +91,7 @@ def _with_children(run: JSON, depth: int) -> Iterator[JSON]:
 class Runs:
     """The model and tool runs of a file; chains are kept only as far as a model run may need their messages."""
 
-    def __init__(self, source: Source, runs: Iterable[tuple[JSON, int | None]]) -> None:
+    def __init__(self, source: ByteSource, runs: Iterable[tuple[JSON, int | None]]) -> None:
         self._source = source
         self._models: list[tuple[JSON, int | None]] = []
         self._tools: list[JSON] = []

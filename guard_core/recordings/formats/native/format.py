@@ -20,7 +20,7 @@ from guard_core.recordings.formats.native import look as native_look
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Line, Source
+from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 
@@ -65,18 +65,18 @@ def _line(value: dict[str, Any]) -> bytes:
     return msgspec.json.encode(value) + b"\n"
 
 
-class Native:
+class NativeFormat:
     """Reads this project's own export."""
 
     name = NAME
     label = "Compaction Inspector export"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         """A header, or the lines that stand behind one: an export without its header is told as that."""
         heads = [line.obj for line in source.head_lines(5)]
         return any((head.get("format") == NAME and "session" in head) or head.keys() == _EVENT for head in heads)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         drafts: list[_Draft] = []
         for line in source.lines():
             with source.tolerate(line.number):
@@ -91,18 +91,18 @@ class Native:
         sessions = tuple(draft.session() for draft in drafts)
         return Recording(NAME, sessions, _facts(sessions), source.notes)
 
-    def first_look(self, source: Source) -> FirstLook:
+    def first_look(self, source: ByteSource) -> FirstLook:
         return native_look.look(source)
 
 
-FORMAT = Native()
+FORMAT = NativeFormat()
 
 
 @dataclass
 class _Draft:
     """One session while its lines come in."""
 
-    source: Source
+    source: ByteSource
     header: Session
     counts: dict[str, int]
     line: int
@@ -158,7 +158,7 @@ class _Draft:
         return tuple(found)
 
 
-def _draft(line: Line, source: Source) -> _Draft:
+def _draft(line: Line, source: ByteSource) -> _Draft:
     version = line.obj.get("version")
     if version != VERSION:
         raise DamagedRecording(f"an export of version {ascii(version)[:20]}; this program reads version {VERSION}")

@@ -8,31 +8,31 @@ import msgspec
 
 from guard_core.recordings.reading import looks
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 
-class _Header(msgspec.Struct, gc=False):
+class _HeaderLine(msgspec.Struct, gc=False):
     model: str = ""
 
 
-class _Call(msgspec.Struct, gc=False):
+class _CallLine(msgspec.Struct, gc=False):
     at: int
     prompt_tokens: int | None = None
 
 
-class _Compaction(msgspec.Struct, gc=False):
+class _CompactionLine(msgspec.Struct, gc=False):
     at: int
 
 
 class _Line(msgspec.Struct, gc=False):
     """One line of an export. Side calls have a key of their own, which is passed over."""
 
-    session: _Header | None = None
-    calls: _Call | None = None
-    compactions: _Compaction | None = None
+    session: _HeaderLine | None = None
+    calls: _CallLine | None = None
+    compactions: _CompactionLine | None = None
 
 
-def look(source: Source) -> FirstLook:
+def look(source: ByteSource) -> FirstLook:
     """Of several sessions the calls one after the other."""
     calls = looks.Calls()
     places: list[int] = []  # events at which the calls of this session stand

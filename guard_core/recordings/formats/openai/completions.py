@@ -29,7 +29,7 @@ from guard_core.recordings.reading import chat, fields, log_look, log_records, s
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted
 
@@ -40,13 +40,13 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"
 _PIECES = ("chunk", "data", "event")  # what a log calls one piece of a stream
 
 
-class OpenAIChatFormat:
+class ChatCompletionsFormat:
     """Chat messages and logs of chat requests."""
 
     name = NAME
     label = "OpenAI chat messages"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return sum(map(_is_record, heads)) * 2 > len(heads)
@@ -58,14 +58,14 @@ class OpenAIChatFormat:
             return bool(heads) and sum(map(_is_record, heads)) * 2 > len(value[:_HEADS])
         return isinstance(value, dict) and not is_message(value) and _is_record(value)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         reader = ChatReader(source)
         for line, record in log_records.entries(source):
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
 
 
@@ -104,7 +104,7 @@ class ChatReader:
 
     name = NAME
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.facts = FactCounter(self.name)
         self._known: dict[bytes, Event | None] = {}
@@ -466,4 +466,4 @@ def _renamed(part: Part, seen: dict[str, int], waiting: dict[str, list[str]]) ->
     return part
 
 
-FORMAT = OpenAIChatFormat()
+FORMAT = ChatCompletionsFormat()

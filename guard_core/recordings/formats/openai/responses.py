@@ -26,7 +26,7 @@ from guard_core.recordings.reading import chat, fields, log_look, log_records, n
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request, message_key, threads_of
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
@@ -39,13 +39,13 @@ _HEADS = 50
 _AHEAD = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
 
-class OpenAIResponsesFormat:
+class ResponsesFormat:
     """Items and responses of OpenAI's Responses API."""
 
     name = NAME
     label = "OpenAI Responses"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:
             found = tables(source)
             return "agent_sessions" in found and "message_data" in found.get("agent_messages", ())
@@ -59,16 +59,16 @@ class OpenAIResponsesFormat:
         inner = log_records.unwrapped(value)
         return _is_record(value) or (isinstance(inner, list) and _is_ours(inner[:_HEADS]))
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         if source.shape is Shape.SQLITE:
             return _from_database(source)
-        reader = _Reader(source)
+        reader = ResponsesReader(source)
         for line, record in _records(source):
             with source.tolerate(line):
                 reader.record(line, record)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         return log_look.look_at_responses(source) if source.shape is Shape.LINES else None
 
 
@@ -121,14 +121,14 @@ def _blocks(value: JSON) -> Iterable[JSON]:
     return fields.objects(value.get("content"))
 
 
-def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     if source.shape is not Shape.LINES and isinstance(value := source.json(), dict) and _is_record(value):
         yield None, value
     else:
         yield from log_records.entries(source)
 
 
-def _from_database(source: Source) -> Recording:
+def _from_database(source: ByteSource) -> Recording:
     """Every session of openai-agents' SQLiteSession (and of AdvancedSQLiteSession, which counts tokens by turn)."""
     facts = FactCounter(NAME)
     logs: dict[str, _ItemLog] = {}
@@ -167,7 +167,7 @@ def _turns(database: Database) -> dict[str, tuple[str, ...]]:
 class _ItemLog:
     """A conversation from items alone: consecutive items of the model are one response, and one call."""
 
-    def __init__(self, source: Source, facts: FactCounter) -> None:
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
         self.source = source
         self.facts = facts
         self.log = SessionBuilder(NAME, source)
@@ -229,10 +229,10 @@ class _ItemLog:
         return self.log.session(system=system, tools=tools, notes=tuple(notes), **about)
 
 
-class _Reader:
+class ResponsesReader:
     """Items, responses or request logs of one file, record by record."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.facts = FactCounter(NAME)
         self.items = _ItemLog(source, self.facts)
@@ -436,4 +436,4 @@ def _count(event: Event, facts: FactCounter, *, is_message: bool) -> None:
             facts.tool_result(part.call_id, len(part_text(part)))
 
 
-FORMAT = OpenAIResponsesFormat()
+FORMAT = ResponsesFormat()

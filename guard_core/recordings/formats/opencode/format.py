@@ -17,8 +17,8 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.opencode.session import JSON, NAME, read_session
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
-from guard_core.recordings.reading.source import Shape, Source
-from guard_core.recordings.reading.sqlite_source import Database, Row, tables
+from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.sqlite_source import Database, DatabaseRow, tables
 from guard_core.sessions import Session
 
 # Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
@@ -33,7 +33,7 @@ class OpenCodeFormat:
     name = NAME
     label = "OpenCode"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:
             found = tables(source)
             columns = {name for table in ("message", "part") for name in found.get(table, ())}
@@ -48,13 +48,13 @@ class OpenCodeFormat:
             return bool(value) and all(_is_export(item) for item in value[:5])
         return _is_export(value) or _is_run_line(value) or bool(_loose(value))
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(NAME)
         sessions = list(_sessions(source, facts))
         return Recording(NAME, tuple(sessions), facts.facts(), source.notes)
 
 
-def _sessions(source: Source, facts: FactCounter) -> Iterator[Session]:
+def _sessions(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     if source.shape is Shape.SQLITE:
         yield from _from_database(source, facts)
     elif source.shape is Shape.LINES or _is_run_line(source.json()):
@@ -87,7 +87,7 @@ def _loose(value: Any) -> str:
     return kind if kind and all(key in value for key in needed[kind]) else ""
 
 
-def _from_lines(source: Source, facts: FactCounter) -> Iterator[Session]:
+def _from_lines(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     """Exports, one a line; or the lines of runs: the parts of each session's messages, in their order."""
     runs: dict[str, dict[str, list[JSON]]] = {}
     for line in source.lines():
@@ -111,7 +111,7 @@ def _run(name: str, messages: dict[str, list[JSON]]) -> JSON:
     }
 
 
-def _from_database(source: Source, facts: FactCounter) -> list[Session]:
+def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     """Every session of the database that has messages, in the order in which they began."""
     sessions: list[Session] = []
     with Database(source) as database:
@@ -135,7 +135,7 @@ def _from_database(source: Source, facts: FactCounter) -> list[Session]:
     return sessions
 
 
-def _exported(database: Database, session: Row) -> JSON:
+def _exported(database: Database, session: DatabaseRow) -> JSON:
     """One session as the export has it: ids stand in columns, the rest in `data`."""
     key = {"session_id": session.get("id")}
     parts: dict[Any, list[JSON]] = {}
@@ -155,7 +155,7 @@ def _exported(database: Database, session: Row) -> JSON:
     }
 
 
-def _data(database: Database, row: Row, what: str) -> JSON:
+def _data(database: Database, row: DatabaseRow, what: str) -> JSON:
     with database.source.tolerate():
         name = f"{what} {str(row.get('id'))[:60]}"
         value = database.json(row.get("data"), name)

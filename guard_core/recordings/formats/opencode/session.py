@@ -24,7 +24,7 @@ from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCa
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.identities import Identities
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
@@ -41,9 +41,9 @@ _NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry"
 _READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text stands in a part of its own
 
 
-def read_session(export: JSON, source: Source, facts: FactCounter, notes: Iterable[str] = ()) -> Session:
+def read_session(export: JSON, source: ByteSource, facts: FactCounter, notes: Iterable[str] = ()) -> Session:
     """One session of an export; its facts are added to `facts`."""
-    reader = _Reader(source, facts)
+    reader = OpenCodeReader(source, facts)
     facts.session()
     for message in fields.items(export, "messages"):
         if isinstance(message, dict):
@@ -69,10 +69,10 @@ class _Pruned(NamedTuple):
     time: float
 
 
-class _Reader:
+class OpenCodeReader:
     """One session, message by message."""
 
-    def __init__(self, source: Source, facts: FactCounter) -> None:
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = facts

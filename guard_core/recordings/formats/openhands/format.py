@@ -26,14 +26,21 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Facts, Recording
 from guard_core.recordings.formats.openhands import look as openhands_look
-from guard_core.recordings.formats.openhands.rows import SDK_KINDS, Row, array_of, conversations, is_event, is_row
-from guard_core.recordings.formats.openhands.usage import Usage
+from guard_core.recordings.formats.openhands.conversations import (
+    SDK_KINDS,
+    Conversation,
+    array_of,
+    conversations,
+    is_event,
+    is_row,
+)
+from guard_core.recordings.formats.openhands.usage import RecordedUsage
 from guard_core.recordings.formats.openhands.view import Sent
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Span, View
 
@@ -50,21 +57,21 @@ class OpenHandsFormat:
     name = "openhands"
     label = "OpenHands"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             value = source.json()
             whole = is_event(value) or (isinstance(value, dict) and is_row(value))
             return whole or any(is_event(item) or is_row(item) for item in fields.objects(array_of(value)[:50]))
         return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         facts = _Facts(self.name)
         sessions = [session for row in conversations(source) for session in _read(source, row, facts)]
         if not sessions:
             raise DamagedRecording("this OpenHands file has no events that can be read")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         """Rows of an evaluation are conversations of their own: no chart shows them together."""
         rows = any(is_row(line.obj) for line in source.head_lines())
         return openhands_look.look(source) if source.shape is Shape.LINES and not rows else None
@@ -89,8 +96,8 @@ class _Facts(FactCounter):
         return msgspec.structs.replace(found, largest_tool_result_chars=longest)
 
 
-def _read(source: Source, row: Row, facts: _Facts) -> Iterator[Session]:
-    reader = _Reader(source, facts)
+def _read(source: ByteSource, row: Conversation, facts: _Facts) -> Iterator[Session]:
+    reader = OpenHandsReader(source, facts)
     facts.session()
     for item, line in row.events:
         facts.message()
@@ -100,10 +107,10 @@ def _read(source: Source, row: Row, facts: _Facts) -> Iterator[Session]:
         yield session
 
 
-class _Reader:
+class OpenHandsReader:
     """One conversation's events, taken in order."""
 
-    def __init__(self, source: Source, facts: _Facts) -> None:
+    def __init__(self, source: ByteSource, facts: _Facts) -> None:
         self._source = source
         self._facts = facts
         self._builder = SessionBuilder("openhands", source)
@@ -114,7 +121,7 @@ class _Reader:
         self._responses: dict[str, int] = {}  # response id -> index in the log
         self._by_user: set[str] = set()  # ids of what the user ran
         self._sent = Sent()
-        self._usage = Usage()
+        self._usage = RecordedUsage()
 
     def take(self, item: JSON, line: int | None) -> None:
         kind = fields.text(item, "kind")

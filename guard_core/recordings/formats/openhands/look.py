@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from guard_core.recordings.formats.openhands.usage import Usage
+from guard_core.recordings.formats.openhands.usage import RecordedUsage
 from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall
 
 _AGENT_USAGE = ("default", "agent")  # usage ids of the agent's own model
@@ -46,7 +46,7 @@ class _Event(msgspec.Struct, gc=False):
         )
 
 
-def look(source: Source) -> FirstLook:
+def look(source: ByteSource) -> FirstLook:
     log = _Log()
     for event in looks.lines_of(source, _Event):
         log.take(event)
@@ -57,7 +57,7 @@ class _Log:
     """The calls of one conversation. What the full reading counts as usage without an answer is left out here, too."""
 
     def __init__(self) -> None:
-        self._usage = Usage()
+        self._usage = RecordedUsage()
         self._calls: list[ModelCall] = []
         self._responses: set[str] = set()
         self._compactions: list[int] = []  # the calls before which they stand

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.sessions import ModelCall, Source, Sourced
+from guard_core.sessions import ModelCall, Provenance, Sourced
 
 _TOTALS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-class Usage:
+class RecordedUsage:
     """The usage of one conversation, handed out to its calls."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Usage:
 
     @property
     def window(self) -> Sourced | None:
-        return Sourced(self._window, Source.RECORDER, "context_window in the file") if self._window else None
+        return Sourced(self._window, Provenance.RECORDER, "context_window in the file") if self._window else None
 
 
 class RunningTotals:

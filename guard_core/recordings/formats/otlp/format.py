@@ -55,7 +55,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
-from guard_core.recordings.reading.source import Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall, Session
 
 _POSITION = re.compile(r"(.+)_\d+")
@@ -65,7 +65,7 @@ class OtlpFormat:
     name = "otel"
     label = "OpenTelemetry traces (OTLP)"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             value = source.json(allow_nan=True)
             head = list(fields.objects(value))[:50] if isinstance(value, list) else [value]
@@ -73,7 +73,7 @@ class OtlpFormat:
             head = [line.obj for line in source.head_lines()]
         return any(isinstance(item, dict) and _is_trace(item) for item in head)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         logged: list[LoggedEvent] = []
         spans = _with_logged(_distinct(source, _all_spans(source, logged)), logged)
         facts = FactCounter(self.name)
@@ -83,7 +83,7 @@ class OtlpFormat:
             raise DamagedRecording("the traces hold no calls of a language model")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
-    def first_look(self, source: Source) -> FirstLook | None:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
         return (
             _Traces(source, _distinct(source, trace_look.spans(source))).look() if source.shape is Shape.LINES else None
         )
@@ -102,7 +102,7 @@ def _is_trace(value: JSON) -> bool:
     return "spanId" in value and "traceId" in value and "startTimeUnixNano" in value
 
 
-def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
+def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     if source.shape is Shape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
         return
@@ -110,7 +110,7 @@ def _records(source: Source) -> Iterator[tuple[int | None, JSON]]:
     yield from ((None, item) for item in fields.objects(value if isinstance(value, list) else [value]))
 
 
-def _all_spans(source: Source, logged: list[LoggedEvent]) -> Iterator[TraceSpan]:
+def _all_spans(source: ByteSource, logged: list[LoggedEvent]) -> Iterator[TraceSpan]:
     """Every span of the file; `logged` takes the events that stand in log records of their own."""
     for number, record in _records(source):
         logged.extend(logged_events(record))
@@ -136,7 +136,7 @@ def _with_logged(spans: list[TraceSpan], logged: list[LoggedEvent]) -> list[Trac
     ]
 
 
-def _distinct(source: Source, spans: Iterable[TraceSpan]) -> list[TraceSpan]:
+def _distinct(source: ByteSource, spans: Iterable[TraceSpan]) -> list[TraceSpan]:
     """Spans in the order of their starts, repeats of one id merged."""
     found: dict[tuple[str, str], TraceSpan] = {}
     anonymous: list[TraceSpan] = []
@@ -153,7 +153,7 @@ def _distinct(source: Source, spans: Iterable[TraceSpan]) -> list[TraceSpan]:
 class _Traces:
     """All spans of the file: which are calls, which are tools, and which conversation each belongs to."""
 
-    def __init__(self, source: Source, spans: list[TraceSpan]) -> None:
+    def __init__(self, source: ByteSource, spans: list[TraceSpan]) -> None:
         self._source = source
         self._by_id = {(span.trace, span.id): span for span in spans if span.id}
         self._tools = [span for span in spans if trace_kinds.is_tool(span)]

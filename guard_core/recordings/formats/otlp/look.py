@@ -13,7 +13,7 @@ import msgspec
 from guard_core.recordings.formats.otlp import kinds as trace_kinds
 from guard_core.recordings.formats.otlp.spans import TraceSpan, spans_of
 from guard_core.recordings.reading import looks
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 
 _REQUEST = "gcp.vertex.agent.llm_request"  # looked at for being there, and not empty
 _LOOKED_AT = frozenset(
@@ -68,7 +68,7 @@ class _Export(_Span, gc=False):
     resourceSpans: list[_Resource] = []  # noqa: N815
 
 
-def spans(source: Source) -> Iterator[TraceSpan]:
+def spans(source: ByteSource) -> Iterator[TraceSpan]:
     """Every span of the file, with the attributes that are looked at."""
     for line in looks.lines_of(source, _Export):
         for resource in line.resourceSpans:

@@ -16,7 +16,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.pi import session as pi
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import Line, Source
+from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import Session
 
 NAME = pi.FORMAT.name
@@ -41,26 +41,26 @@ _OTHERS = frozenset(
 _KINDS = _MESSAGES | _COMPACTED | _OTHERS
 
 
-class PiEvents:
+class PiEventFormat:
     """Reads what pi prints when it runs without a screen."""
 
     name = NAME
     label = pi.FORMAT.label
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         heads = [line.obj for line in source.head_lines()]
         events = sum(fields.text(obj, "type") in _KINDS for obj in heads)
         return events * 2 > len(heads) and any(map(_is_marked, heads))
 
-    def read(self, source: Source) -> Recording:
-        reader = _Reader(source)
+    def read(self, source: ByteSource) -> Recording:
+        reader = PiEventReader(source)
         for line in source.lines():
             with source.tolerate(line.number):
                 reader.line(line)
         return reader.recording()
 
 
-FORMAT = PiEvents()
+FORMAT = PiEventFormat()
 
 
 def _is_marked(obj: JSON) -> bool:
@@ -70,12 +70,12 @@ def _is_marked(obj: JSON) -> bool:
     return obj == {"type": "agent_start"}
 
 
-class _Reader:
+class PiEventReader:
     """The events of one file, told to the reader of session files as the entries that they made."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
-        self.entries = pi.Reader(source)
+        self.entries = pi.PiSessionReader(source)
         self.sessions: list[Session] = []
         self.reason = ""  # of the compaction that began
 
@@ -120,7 +120,7 @@ class _Reader:
         if self.entries.log.events:
             self.sessions += self.entries.recording().sessions
         facts = self.entries.facts
-        self.entries = pi.Reader(self.source, first=False)
+        self.entries = pi.PiSessionReader(self.source, first=False)
         self.entries.facts = facts
 
     def recording(self) -> Recording:

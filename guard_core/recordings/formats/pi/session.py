@@ -38,7 +38,7 @@ from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
-from guard_core.recordings.reading.source import Line, Shape, Source
+from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span, View
 
@@ -55,13 +55,13 @@ _LEAF_KEYS = ("leafId", "targetId", "entryId")
 _ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
 
 
-class PiFormat:
+class PiSessionFormat:
     """Session files of pi and of its descendants."""
 
     name = "pi"
     label = "pi"
 
-    def matches(self, source: Source) -> bool:
+    def matches(self, source: ByteSource) -> bool:
         if source.shape not in (Shape.LINES, Shape.JSON):
             return False
         heads = [line.obj for line in source.head_lines()]
@@ -70,15 +70,15 @@ class PiFormat:
             return entries > 0 or len(heads) == 1
         return entries * 2 > len(heads) and any("parentId" in obj or _is_pis_own(obj) for obj in heads)
 
-    def read(self, source: Source) -> Recording:
+    def read(self, source: ByteSource) -> Recording:
         path = _active_path(source)
-        reader = Reader(source)
+        reader = PiSessionReader(source)
         for line in source.lines():
             with source.tolerate(line.number):
                 reader.line(line, path is None or line.number in path)
         return reader.recording()
 
-    def first_look(self, source: Source) -> FirstLook:
+    def first_look(self, source: ByteSource) -> FirstLook:
         return looks.look(source, looks.PiLine)
 
 
@@ -108,7 +108,7 @@ class _Node(NamedTuple):
     parent: str
 
 
-def _active_path(source: Source) -> set[int] | None:
+def _active_path(source: ByteSource) -> set[int] | None:
     """The lines on the way from the last entry to the root; None where entries have no ids (version 1).
 
     Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
@@ -144,10 +144,10 @@ def _active_path(source: Source) -> set[int] | None:
     return path or None
 
 
-class Reader:
+class PiSessionReader:
     """One session, entry by entry. `first`: it is the first of its source."""
 
-    def __init__(self, source: Source, *, first: bool = True) -> None:
+    def __init__(self, source: ByteSource, *, first: bool = True) -> None:
         self.source = source
         self.notes = source.notes
         self.facts = FactCounter("pi")
@@ -421,4 +421,4 @@ def _command_words(message: dict[str, Any]) -> str:
     return words
 
 
-FORMAT = PiFormat()
+FORMAT = PiSessionFormat()

@@ -6,7 +6,7 @@ from typing import Any
 
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.copilot.format import FORMAT
-from guard_core.sessions import Evidence, Source, SubAgent
+from guard_core.sessions import Evidence, Provenance, SubAgent
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
@@ -108,7 +108,7 @@ def test_a_truncation_takes_the_oldest_messages_also_after_a_compaction():
     assert [item.kind for item in session.compactions] == ["trim", "summary", "trim"]
     assert session.compactions[0].base == (Span(1, 3),)
     assert session.compactions[2].base == (Span(4, 5),)
-    assert (session.window.value, session.window.source) == (128000, Source.RECORDER)
+    assert (session.window.value, session.window.source) == (128000, Provenance.RECORDER)
 
 
 def test_sub_agents_are_another_context():

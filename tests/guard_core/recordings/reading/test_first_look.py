@@ -15,7 +15,7 @@ from guard_core.recordings import FirstLook
 from guard_core.recordings.formats import native
 from guard_core.recordings.reading.first_look import Looks
 from guard_core.recordings.reading.normalise import MAX_TOKENS
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.simulator.big_files import write_claude_code
 from guard_core.views import Span
@@ -118,7 +118,7 @@ def test_a_long_json_value_is_not_parsed_for_a_look(
     path = tmp_path / "long.json"
     talk = [{"role": "user", "content": "hello"}] * 200_000
     path.write_text(json.dumps({"model": "m", "messages": talk}, indent=spaces))
-    monkeypatch.setattr(Source, "json", parsed)
+    monkeypatch.setattr(ByteSource, "json", parsed)
     assert recordings.first_look(path) is None
 
 
@@ -416,7 +416,7 @@ def test_wrong_types_anywhere_are_passed_over(kind: str, bad: Any) -> None:
     format_ = next(each for each in recordings.FORMATS if each.name == kind and isinstance(each, Looks))
     for number, line in enumerate(good):
         for other in spoiled(line, bad):
-            with recordings.Source.open(lines(*good, *good[:number], other)) as source:
+            with recordings.ByteSource.open(lines(*good, *good[:number], other)) as source:
                 look = format_.first_look(source)
             assert look is not None
             assert all(0 < tokens <= MAX_TOKENS for tokens in look.prompt_tokens)

@@ -7,11 +7,11 @@ import pytest
 
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.source import UNFINISHED, Shape, Source
+from guard_core.recordings.reading.source import UNFINISHED, ByteSource, Shape
 
 
 def objects(content, **options):
-    with Source.open(content, **options) as source:
+    with ByteSource.open(content, **options) as source:
         return [line.obj for line in source.lines()], source.notes
 
 
@@ -36,7 +36,7 @@ def test_a_byte_order_mark_is_dropped():
 
 def test_the_offset_is_that_of_the_first_byte():
     content = b'\xef\xbb\xbf{"a":1}\n\n{"a":2}\n'
-    with Source.open(content) as source:
+    with ByteSource.open(content) as source:
         offsets = [line.offset for line in source.lines()]
 
     assert [content[offset : offset + 5] for offset in offsets] == [b'{"a":', b'{"a":']
@@ -75,7 +75,7 @@ def test_a_lone_unfinished_line_is_damage():
 
 
 def test_a_second_pass_tells_nothing_twice():
-    with Source.open(b'{"a":1}\n{broken}\n{"a":"\\u0000"}\n') as source:
+    with ByteSource.open(b'{"a":1}\n{broken}\n{"a":"\\u0000"}\n') as source:
         first = [line.obj for line in source.lines()]
         second = [line.obj for line in source.lines()]
 
@@ -99,12 +99,12 @@ def test_a_line_at_the_limit_is_read():
 
 def test_a_file_over_the_limit_is_refused():
     with pytest.raises(LimitExceeded, match=r"the file has 8 bytes \(limit 7\)"):
-        Source.open(b'{"a":1}\n', limits=Limits(request_bytes=7))
+        ByteSource.open(b'{"a":1}\n', limits=Limits(request_bytes=7))
 
 
 def test_a_stream_over_the_limit_is_refused_while_it_is_read():
     with pytest.raises(LimitExceeded, match="more than 7 bytes"):
-        Source.open(io.BytesIO(b'{"a":1}\n'), limits=Limits(request_bytes=7))
+        ByteSource.open(io.BytesIO(b'{"a":1}\n'), limits=Limits(request_bytes=7))
 
 
 def test_a_gzip_stream_is_inflated():
@@ -115,12 +115,12 @@ def test_a_gzip_stream_is_inflated():
 
 def test_a_gzip_stream_may_not_unpack_to_more_than_the_limit():
     with pytest.raises(LimitExceeded, match="unpacks to more than 1048576 bytes"):
-        Source.open(gzip.compress(bytes(2**21)), limits=Limits(inflated_bytes=2**20))
+        ByteSource.open(gzip.compress(bytes(2**21)), limits=Limits(inflated_bytes=2**20))
 
 
 def test_another_archive_is_refused_by_its_name():
     with pytest.raises(UnknownFormat, match="a 7z archive"):
-        Source.open(b"7z\xbc\xaf\x27\x1c" + bytes(32))
+        ByteSource.open(b"7z\xbc\xaf\x27\x1c" + bytes(32))
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_another_archive_is_refused_by_its_name():
     ],
 )
 def test_the_shape_of_the_content(content, shape):
-    with Source.open(content) as source:
+    with ByteSource.open(content) as source:
         assert source.shape is shape
 
 
 def test_nan_is_null_where_a_format_allows_it():
-    with Source.open(b'{"a":NaN,"b":"NaN","c":[-Infinity]}', strict=True) as source:
+    with ByteSource.open(b'{"a":NaN,"b":"NaN","c":[-Infinity]}', strict=True) as source:
         assert source.json(allow_nan=True) == {"a": None, "b": "NaN", "c": [None]}
         with pytest.raises(DamagedRecording, match="NaN, which is not a JSON number"):
             source.json()
@@ -161,7 +161,7 @@ def test_what_no_store_takes_is_replaced_and_noted():
 def test_progress_ends_at_the_whole_size():
     seen = []
     content = b'{"a":"' + b"x" * 2**20 + b'"}\n'
-    with Source.open(content * 3, progress=lambda done, total: seen.append((done, total))) as source:
+    with ByteSource.open(content * 3, progress=lambda done, total: seen.append((done, total))) as source:
         assert len(list(source.lines())) == 3
 
     assert seen[-1] == (len(content) * 3, len(content) * 3)
@@ -169,7 +169,7 @@ def test_progress_ends_at_the_whole_size():
 
 
 def test_temporary_files_go_away():
-    with Source.open(gzip.compress(b'{"a":1}\n')) as source:
+    with ByteSource.open(gzip.compress(b'{"a":1}\n')) as source:
         path = source.path
         assert path.exists()
 
@@ -185,7 +185,7 @@ def test_replaced_characters_are_all_counted_and_the_first_are_listed():
 
 
 def test_kinds_that_are_left_out_are_listed_up_to_a_limit():
-    with Source.open(b"{}") as source:
+    with ByteSource.open(b"{}") as source:
         for number in range(1000):
             source.notes.skip(f"kind {number}")
 

@@ -8,7 +8,7 @@ import pytest
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.recordings import read
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.sqlite_source import Database, tables
 
 
@@ -26,7 +26,7 @@ ROWS = "INSERT INTO notes VALUES (2, 'two'), (1, 'one')"
 
 
 def rows(data, *columns, table="notes", limits=None, **options):
-    with Source.open(data, limits=limits) as source, Database(source) as database:
+    with ByteSource.open(data, limits=limits) as source, Database(source) as database:
         return list(database.rows(table, columns, **options))
 
 
@@ -48,7 +48,7 @@ def test_a_table_that_is_missing_has_no_rows():
 def test_views_and_virtual_tables_are_not_tables():
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS id, x AS text FROM n"
     data = content(f"CREATE VIEW notes AS {endless}", "CREATE TABLE plain (x)")
-    with Source.open(data) as source:
+    with ByteSource.open(data) as source:
         assert tables(source) == {"plain": ("x",)}
 
     assert rows(data) == []
@@ -61,7 +61,7 @@ def test_names_are_quoted():
 
 
 def test_nothing_can_be_written_or_attached(tmp_path):
-    with Source.open(content(TABLE, ROWS)) as source, Database(source) as database:
+    with ByteSource.open(content(TABLE, ROWS)) as source, Database(source) as database:
         for statement in ("DELETE FROM notes", f"ATTACH '{tmp_path}/x' AS x", "SELECT load_extension('x')"):
             with pytest.raises(DamagedRecording):
                 list(database._query(statement))
@@ -72,7 +72,7 @@ def test_a_query_that_does_not_end_is_interrupted():
     many = "INSERT INTO notes SELECT id, text FROM notes"
     data = content(TABLE, ROWS, *[many] * 8)
     with (
-        Source.open(data, limits=Limits(database_seconds=0.02)) as source,
+        ByteSource.open(data, limits=Limits(database_seconds=0.02)) as source,
         Database(source) as database,
         pytest.raises(LimitExceeded, match=r"longer than 0\.02 seconds"),
     ):
@@ -96,12 +96,12 @@ def test_text_that_is_not_utf_8_is_told_with_its_row():
     data = content(TABLE, ROWS, "INSERT INTO notes VALUES (3, CAST(x'61ff' AS TEXT))")
     sentence = "row 3 of the table notes: the byte 0xff, which is not UTF-8"
     with (
-        Source.open(data, strict=True) as source,
+        ByteSource.open(data, strict=True) as source,
         Database(source) as database,
         pytest.raises(DamagedRecording, match=sentence),
     ):
         list(database.rows("notes"))
-    with Source.open(data) as source, Database(source) as database:
+    with ByteSource.open(data) as source, Database(source) as database:
         assert len(list(database.rows("notes"))) == 3
         assert [problem.message for problem in source.notes.problems] == [sentence]
 

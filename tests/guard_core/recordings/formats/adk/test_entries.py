@@ -7,7 +7,7 @@ import pytest
 from guard_core.errors import LimitExceeded
 from guard_core.recordings import Limits
 from guard_core.recordings.formats.adk.session import FORMAT
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import check_hostile, check_session, lines, spoiled, texts
 from tests.guard_core.recordings.formats.adk.test_session import compaction, event, read_json, stored, user
@@ -132,7 +132,7 @@ def test_a_compaction_is_one_of_every_context_that_sees_it():
 def test_too_many_contexts_of_too_many_events_are_refused():
     with (
         pytest.raises(LimitExceeded, match="13 events in 6 contexts"),
-        Source.open(lines(stored(*parallel(*"abcdef", merged=False))), limits=Limits(events=3)) as source,
+        ByteSource.open(lines(stored(*parallel(*"abcdef", merged=False))), limits=Limits(events=3)) as source,
     ):
         FORMAT.read(source)
 

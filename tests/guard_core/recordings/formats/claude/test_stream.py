@@ -8,7 +8,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings import read as read_any
 from guard_core.recordings.formats.claude.stream import FORMAT
-from guard_core.sessions import Evidence, Source, SubAgent
+from guard_core.sessions import Evidence, Provenance, SubAgent
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import check_hostile, check_session, lines, read_as, recognises, spoiled, texts
 
@@ -76,7 +76,7 @@ def test_the_lines_of_one_message_are_one_event_and_one_call():
 def test_the_result_tells_the_window_of_the_model():
     found = session(*TALK)
 
-    assert (found.window.value, found.window.source) == (1_000_000, Source.RECORDER)
+    assert (found.window.value, found.window.source) == (1_000_000, Provenance.RECORDER)
 
 
 def test_what_is_not_printed_is_named():

@@ -8,7 +8,7 @@ from typing import Any
 
 from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart
 from guard_core.recordings.formats.openai.responses import FORMAT
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence
 from tests.guard_core.recordings.checks import (
     check_hostile,
@@ -121,7 +121,7 @@ def test_the_sessions_of_a_database_are_read(tmp_path):
     connection.executemany("INSERT INTO agent_messages (session_id, message_data) VALUES (?, ?)", rows)
     connection.commit()
     connection.close()
-    with Source.open(path) as source:
+    with ByteSource.open(path) as source:
         assert FORMAT.matches(source)
         recording = FORMAT.read(source)
     assert [(session.source_id, len(session.events)) for session in recording.sessions] == [("one", 4), ("two", 1)]
@@ -140,7 +140,7 @@ def test_a_database_brings_times_sums_by_turn_and_a_word_about_its_newest_rows(t
     connection.execute("INSERT INTO turn_usage (session_id, requests, input_tokens) VALUES ('one', 2, 300)")
     connection.commit()
     connection.close()
-    with Source.open(path) as source:
+    with ByteSource.open(path) as source:
         recording = FORMAT.read(source)
     (session,) = recording.sessions
     assert session.started_at == session.calls[1].timestamp == 1_772_359_200.0

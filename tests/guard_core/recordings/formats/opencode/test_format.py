@@ -14,7 +14,7 @@ from guard_core.events import Role, TextPart, ToolResultPart
 from guard_core.recordings import read
 from guard_core.recordings.formats.opencode.format import FORMAT
 from guard_core.recordings.formats.opencode.session import CLEARED, QUESTION, RAN
-from guard_core.recordings.reading.source import Source
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import SubAgent
 from guard_core.views import Rewritten
 from tests.guard_core.recordings.checks import (
@@ -272,7 +272,7 @@ def database(folder: Path, *sessions: dict[str, Any]) -> Path:
 def test_the_database_reads_as_the_export_does(tmp_path):
     exported = export(*TALK, *SUMMARY)
     other = export(user("x1", 0, text("Hi")), id="ses_2", title="Other")
-    with Source.open(database(tmp_path, exported, other)) as source:
+    with ByteSource.open(database(tmp_path, exported, other)) as source:
         assert FORMAT.matches(source)
         stored = FORMAT.read(source)
     assert [session.title for session in stored.sessions] == ["Files", "Other"]
@@ -289,9 +289,9 @@ def test_data_that_are_no_object_are_told_with_their_row(tmp_path, data):
         connection.execute("UPDATE part SET data = ? WHERE id = 'm2-1'", (data,))
     connection.close()
     sentence = "the data of part m2-1 are no object"
-    with Source.open(path, strict=True) as source, pytest.raises(DamagedRecording, match=sentence):
+    with ByteSource.open(path, strict=True) as source, pytest.raises(DamagedRecording, match=sentence):
         FORMAT.read(source)
-    with Source.open(path) as source:
+    with ByteSource.open(path) as source:
         assert [problem.message for problem in FORMAT.read(source).notes.problems] == [sentence]
 
 
@@ -301,7 +301,7 @@ def test_messages_in_the_table_of_a_later_layout_are_told(tmp_path):
         connection.execute("CREATE TABLE session_message (id, session_id, data)")
         connection.execute("INSERT INTO session_message VALUES ('x', 'ses_1', '{}')")
     connection.close()
-    with Source.open(path) as source:
+    with ByteSource.open(path) as source:
         assert "1 rows of the table session_message" in FORMAT.read(source).notes.problems[0].message
 
 
@@ -345,7 +345,7 @@ def test_a_single_file_of_the_storage_folder_is_told_what_to_do(kind, file):
 
 
 def test_a_database_without_messages_is_refused_with_a_sentence(tmp_path):
-    with Source.open(database(tmp_path)) as source, pytest.raises(DamagedRecording, match="no session"):
+    with ByteSource.open(database(tmp_path)) as source, pytest.raises(DamagedRecording, match="no session"):
         FORMAT.read(source)
 
 
