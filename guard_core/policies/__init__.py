@@ -7,9 +7,9 @@ from typing import Any
 
 from guard_core.errors import UnknownName
 from guard_core.policies import contextguard, none
-from guard_core.policies.base import Check, Decision, Evidence, Policy, Quiet, Run
+from guard_core.policies.base import Check, CheckEvidence, Decision, Policy, Quiet, Run
 
-__all__ = ["POLICIES", "Check", "Decision", "Evidence", "Policy", "Quiet", "Run", "get_policy", "setting_names"]
+__all__ = ["POLICIES", "Check", "CheckEvidence", "Decision", "Policy", "Quiet", "Run", "get_policy", "setting_names"]
 
 POLICIES: dict[str, Callable[..., Policy]] = {
     "none": none.make,

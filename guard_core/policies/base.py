@@ -44,7 +44,7 @@ class Check:
     todos: tuple[Todo, ...] = ()
 
 
-class Evidence(NamedTuple):
+class CheckEvidence(NamedTuple):
     """What a policy found at one check; the fields are columns of a trace (see guard_core.trace.TRACE_COLUMNS)."""
 
     contents_built: int
@@ -73,7 +73,7 @@ class Decision(NamedTuple):
 
     view: View
     state: State
-    evidence: Evidence
+    evidence: CheckEvidence
     compaction: CompactionRecord | None = None
 
 

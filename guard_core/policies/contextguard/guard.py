@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guard_core.costs import STARTS_WITH_MARKER, USER
 from guard_core.errors import SummaryFailed
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
+from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Costs
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.settings import Settings
@@ -89,7 +89,7 @@ class Guard:
         """The decision to do nothing: the heuristic of what is sent is remembered, always."""
         costs = Costs.of(check.ledger, self.settings)
         heuristic, count = costs.request(view), content_count(view)
-        evidence = Evidence(
+        evidence = CheckEvidence(
             contents_built=check.at,
             contents_decided=count,
             contents_sent=count,
@@ -106,7 +106,7 @@ class Guard:
     def nothing(self, check: Check, memory: Memory) -> Decision:
         """An empty request: the original's callback returns before anything is read or kept."""
         fixed = Costs.of(check.ledger, self.settings).fixed
-        evidence = Evidence(0, 0, 0, fixed, fixed, fixed, **loaded(memory), watermark=memory.watermark)
+        evidence = CheckEvidence(0, 0, 0, fixed, fixed, fixed, **loaded(memory), watermark=memory.watermark)
         return Decision((), memory, evidence._replace(summary_bytes=memory.summary_bytes))
 
     def continues(self, check: Check) -> Synthetic:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
-from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
+from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Contents, Costs
 from guard_core.policies.contextguard.explain import explain_threshold
 from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
@@ -60,7 +60,7 @@ class RecentTail(Guard):
     ) -> Decision:
         costs = Costs.of(check.ledger, self.settings)
         heuristic, sent = numbers["decision_tokens"], costs.request(after)
-        evidence = Evidence(
+        evidence = CheckEvidence(
             contents_built=check.at,
             contents_decided=content_count(view),
             contents_sent=content_count(after),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.errors import SummaryFailed
-from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
+from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Contents, Costs
 from guard_core.policies.contextguard.explain import explain_sliding
 from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
@@ -63,7 +63,7 @@ class SlidingWindow(Guard):
         whole: View = (Span(0, check.at),)
         sent, built = costs.request(work.view), costs.built(check.at)
         over = sent >= self.settings.limits(check.window).threshold
-        evidence = Evidence(
+        evidence = CheckEvidence(
             contents_built=check.at,
             contents_decided=check.at,
             contents_sent=content_count(work.view),

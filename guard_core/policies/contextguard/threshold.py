@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.policies.base import Check, Decision, Evidence, Quiet, Run
+from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import Costs, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
 from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
@@ -69,7 +69,7 @@ class Threshold(Guard):
         record = _record(
             check, state, view, heuristic, turned, found.tokens, threshold, self.carried(check, turned.memory)
         )
-        evidence = Evidence(
+        evidence = CheckEvidence(
             contents_built=check.at,
             contents_decided=content_count(view),
             contents_sent=content_count(turned.view),
