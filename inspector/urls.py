@@ -24,6 +24,8 @@ urlpatterns = [
     path("recordings/", uploads.upload, name="upload"),
     path("recordings/<uuid:pk>/raw", downloads.raw, name="recording_raw"),
     path("samples/<slug:name>/", uploads.open_sample, name="open_sample"),
+    path("imports/dismiss", library.dismiss, name="imports_dismiss"),
+    path("imports/undismiss", library.undismiss, name="imports_undismiss"),
     path("imports/<uuid:pk>/", include(import_urls)),
     path("s/<uuid:pk>/", include(session_urls)),
     path("s/<uuid:session_id>/", include("inspector.session_urls")),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.paginator import Paginator
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from guard_core.simulator.samples import SAMPLES
@@ -18,8 +17,8 @@ from inspector.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.models import Import, Session
 from inspector.presenters import library
 from inspector.services import deleting
+from inspector.services.dismissing import COOKIE, Dismissed, failed_lately
 
-FAILURES_SHOWN_FOR = timedelta(minutes=15)
 IMPORTS_SHOWN = 8
 ASIDE_NAMED = 4  # files of a folder that are no sessions
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
@@ -32,7 +31,7 @@ def home(request: HttpRequest) -> HttpResponse:
         return _imports_part(request)
     listing = Listing.parse(request.GET)
     is_empty = not Session.objects.filter(deleted=None).exists()
-    context = {**bringing_in(), **undo(request.GET.get("undo", "")), **imports()}
+    context = {**bringing_in(), **undo(request.GET.get("undo", "")), **imports(request)}
     if is_empty and not listing.filtered:
         return render(request, "inspector/sessions/empty.html", context)
     context.update(listed(listing, request.GET.get("rename", "")))
@@ -71,25 +70,32 @@ def undo(key: str) -> dict[str, Any]:
     return {"undo": key, "undo_count": found.count() if found is not None else 0}
 
 
-def imports() -> dict[str, Any]:
-    """Files being read, and those of the last minutes that could not be."""
-    failed = Import.objects.filter(state=Import.State.FAILED, finished__gte=timezone.now() - FAILURES_SHOWN_FOR)
+def imports(request: HttpRequest) -> dict[str, Any]:
+    """Files being read, and those of the last minutes that could not be and were not dismissed."""
+    recent, dismissed = failed_lately(), Dismissed.parse(request.COOKIES.get(COOKIE, ""))
+    failed = dismissed.shown(recent)
     aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
     wanted = Q(state__in=UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
     found = Import.objects.filter(wanted).order_by("-created")
     shown = list(found[:IMPORTS_SHOWN])
+    earlier = request.GET.get("dismissed", "")
     return {
         "imports": shown,
         "imports_more": max(0, found.count() - len(shown)),
         "imports_waiting": Import.objects.filter(state__in=UNDER_WAY).count(),
         "imports_aside": aside.count(),
+        "imports_failed": failed.count(),
         "aside_names": list(aside.order_by("name").values_list("name", flat=True).distinct()[:ASIDE_NAMED]),
+        "dismissed_before": earlier,
+        "dismissed_count": Dismissed.parse(earlier).shown(recent).count() - failed.count() if earlier else 0,
     }
 
 
 def _imports_part(request: HttpRequest) -> HttpResponse:
     """Asked for once a second while files are read; tells the list when another one is there."""
-    context = imports()
+    shown = QueryDict(urlsplit(request.htmx.current_url or "").query)  # type: ignore[attr-defined]
+    listing = Listing.parse(shown)
+    context = {**imports(request), "address": listing.address(page=listing.page)}
     response = render(request, "inspector/sessions/_imports.html", context)
     if request.GET.get("waiting", "") != str(context["imports_waiting"]):
         response["HX-Trigger"] = "sessions-changed"

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from inspector.listing import Listing
 from inspector.models import Session
 from inspector.services import deleting, tagging
+from inspector.services.dismissing import COOKIE, SHOWN_FOR, Dismissed
 from inspector.views.errors import plain
 
 MAX_CHOSEN = 500  # sessions ticked one by one; more are chosen as "all that match"
@@ -56,6 +57,28 @@ def bulk(request: HttpRequest) -> HttpResponse:
     return _back(request)
 
 
+@require_POST
+def dismiss(request: HttpRequest) -> HttpResponse:
+    """Take one failed import, or all of them, off the front page in this browser."""
+    before = Dismissed.parse(request.COOKIES.get(COOKIE, ""))
+    try:
+        after = before.and_one(UUID(request.POST["id"])) if "id" in request.POST else before.and_all()
+    except ValueError:
+        after = before
+    return _remember(_back(request, dismissed=str(before)), after)
+
+
+@require_POST
+def undismiss(request: HttpRequest) -> HttpResponse:
+    """Show again what one dismissal took off the front page."""
+    return _remember(_back(request), Dismissed.parse(request.POST.get("dismissed", "")))
+
+
+def _remember(response: HttpResponse, dismissed: Dismissed) -> HttpResponse:
+    response.set_cookie(COOKIE, str(dismissed), max_age=SHOWN_FOR, httponly=True, samesite="Lax")
+    return response
+
+
 def _chosen(request: HttpRequest) -> QuerySet[Session]:
     if request.POST.get("all"):
         found = Listing.parse(_address(request)).sessions()
@@ -74,10 +97,10 @@ def _address(request: HttpRequest) -> QueryDict:
     return QueryDict(request.POST.get("list", "").removeprefix("?").encode("utf-8", "replace").decode()[:2_000])
 
 
-def _back(request: HttpRequest, undo: str = "") -> HttpResponse:
-    """To the list as it was. Only what the list knows is taken over, so nobody can be sent elsewhere."""
+def _back(request: HttpRequest, **offers: str) -> HttpResponse:
+    """To the list as it was, with what can be undone there. Only what the list knows is taken over, so nobody can be sent elsewhere."""
     given = _address(request)
     query = Listing.parse(given).address(page=Listing.parse(given).page)
-    if undo:
-        query += ("&" if len(query) > 1 else "") + urlencode({"undo": undo})
+    if offered := {name: value for name, value in offers.items() if value}:
+        query += ("&" if len(query) > 1 else "") + urlencode(offered)
     return HttpResponseRedirect(reverse("home") + ("" if query == "?" else query))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from inspector.models import Import, Session
 from inspector.services.importing import submit
@@ -66,3 +68,52 @@ def test_bytes_that_are_gone_are_not_found(client, bring, recording):
     job = bring(recording)
     job.recording.path.unlink()
     assert client.get(f"/recordings/{job.recording.pk}/raw").status_code == 404
+
+
+@pytest.fixture
+def failures() -> list[Import]:
+    """Three imports that have just failed."""
+    values = {"state": Import.State.FAILED, "message": "No known format.", "finished": timezone.now()}
+    return [Import.objects.create(name=f"bad-{number}.txt", **values) for number in range(3)]
+
+
+def failed_names(client, query: str = "") -> set[str]:
+    return {job.name for job in client.get(f"/{query}").context["imports"]}
+
+
+def test_one_failed_import_is_dismissed_and_comes_back_by_its_undo(client, failures):
+    answer = client.post("/imports/dismiss", {"id": failures[1].pk, "list": "?q=x"})
+    assert failed_names(client) == {"bad-0.txt", "bad-2.txt"}
+    page = client.get(answer["Location"])
+    assert "1 failed import dismissed" in page.text
+    client.post("/imports/undismiss", {"dismissed": page.context["dismissed_before"]})
+    assert len(failed_names(client)) == 3
+
+
+def test_all_failed_imports_are_dismissed_at_once_and_later_ones_are_shown(client, failures):
+    client.post("/imports/dismiss", {"id": failures[0].pk})
+    answer = client.post("/imports/dismiss")
+    page = client.get(answer["Location"])
+    assert "2 failed imports dismissed" in page.text
+    later = {"state": Import.State.FAILED, "finished": timezone.now()}
+    Import.objects.create(name="later.txt", **later)
+    assert failed_names(client) == {"later.txt"}
+    client.post("/imports/undismiss", {"dismissed": page.context["dismissed_before"]})
+    assert failed_names(client) == {"bad-1.txt", "bad-2.txt", "later.txt"}
+
+
+def test_dismissing_leaves_what_is_being_read(client, waiting):
+    client.post("/imports/dismiss")
+    assert failed_names(client) == {"waiting.jsonl"}
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.x", "9" * 30, "-1", ".".join(["1", *["a"] * 999]), "\x00", "٣"])
+def test_a_dismissal_that_makes_no_sense_hides_nothing(client, failures, text):
+    client.post("/imports/undismiss", {"dismissed": text})
+    client.post("/imports/dismiss", {"id": text})
+    assert len(failed_names(client, f"?dismissed={quote(text)}")) == 3
+
+
+def test_a_part_of_the_page_dismisses_to_the_list_it_is_on(client, failures):
+    headers = {"HX-Request": "true", "HX-Target": "imports", "HX-Current-URL": "http://testserver/?sort=title"}
+    assert 'name="list" value="?sort=title"' in client.get("/?waiting=1", headers=headers).text
