@@ -70,8 +70,11 @@ class SizeField(forms.CharField):
     def __init__(self, label: str, most: int, least: int = 0, help_text: str = "", **options: Any) -> None:
         self.most, self.least = most, least
         attrs = {"class": "input", "inputmode": "text", "autocomplete": "off"}
+        wrong = f"{label} is a number from {least:,} to {most:,}, such as 500, 2k or 1.5M."
+        messages = {"required": wrong, "max_length": wrong}
+        widget = forms.TextInput(attrs=attrs)
         super().__init__(
-            label=label, help_text=help_text, max_length=20, widget=forms.TextInput(attrs=attrs), **options
+            label=label, help_text=help_text, max_length=20, widget=widget, error_messages=messages, **options
         )
 
     def clean(self, value: Any) -> Any:

@@ -33,7 +33,7 @@ def card(
         "verdict": recorded_verdict(trace, step, compacted) if side == "recorded" else replayed_verdict(trace, step),
         "badge": BADGES[side][fires],
         "badge_class": "badge-compaction" if fires else "",
-        "terms": [term_row(term, step) for term in terms],
+        "terms": [term_row(term, step, acts=side == "replayed") for term in terms],
         "notes": [note for note in (_answer_note(trace, step), _own_note(decision, own)) if note],
         **_fill(decision, threshold, trace.window),
     }
@@ -112,22 +112,36 @@ def _apart(error: float) -> str:
     return f"{abs(100 * error):.1f} % too {'high' if error > 0 else 'low'}"
 
 
-def term_row(term: Term, step: int) -> dict[str, Any]:
-    """One number of the arithmetic; where it was not measured at this step, the step at which it was."""
-    shown, unit = plain(term.value), term.unit
+def term_row(term: Term, step: int, *, acts: bool = True) -> dict[str, Any]:
+    """One number of the arithmetic; where it was not measured at this step, the step at which it was. The verdict is a
+    sentence: what the policy does, or would do where it only watches (`acts` is false)."""
+    shown, unit, sentence = plain(term.value), term.unit, ""
+    expression = term.expression.replace(">=", "≥").replace("<=", "≤").replace(" x ", " × ")
     if term.name == "verdict":
-        shown, unit = ("fires" if term.value else "passes"), ""
+        shown, unit = "", ""
+        expression, sentence = _verdict(expression, acts)
     elif term.unit == "factor":
         shown, unit = factor(term.value), "×"
     return {
         "name": term.name,
         "value": shown,
         "unit": unit,
-        "expression": term.expression.replace(">=", "≥").replace("<=", "≤").replace(" x ", " × "),
+        "expression": expression,
+        "sentence": sentence,
         "source": str(term.source),
         "as_of": None if term.as_of in (None, step) else step_number(term.as_of),
         "verdict": term.name == "verdict",
     }
+
+
+def _verdict(expression: str, acts: bool) -> tuple[str, str]:
+    """The comparison of a verdict, and what follows from it as a sentence."""
+    numbers, colon, words = expression.partition(": ")
+    if not colon:
+        numbers, words = "", expression
+    if not acts:
+        words = words.replace("it compacts", "it would compact").replace("it does not compact", "it would not compact")
+    return numbers, f"{words[:1].upper()}{words[1:]}."
 
 
 def plain(value: float) -> str:

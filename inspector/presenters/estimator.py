@@ -15,6 +15,7 @@ from guard_core.sessions import Provenance
 from guard_core.tokens.tokenizer import ENCODINGS
 from guard_core.unrecorded import unrecorded
 from inspector.presenters.numbers import counted, percent, signed, signed_percent, step_number, tokens
+from inspector.presenters.overview import Bias
 from inspector.presenters.whatif import Choice
 from inspector.services.estimating import Points, Result
 
@@ -98,6 +99,22 @@ def _row(
         "step": f"{step_number(value.worst_step):,}",
         "url": path + choice.query(at=step_number(value.worst_step)),
     }
+
+
+def bias_sentence(found: Bias) -> str:
+    """How the bias of the overview comes about, with its sums."""
+    less = (
+        f", less {tokens(found.not_in_file)} tokens that the file does not hold (modelled: system prompt, tools, what "
+        "came before the first message)"
+        if found.not_in_file
+        else ""
+    )
+    return (
+        f"Over {counted(found.calls, 'call')} the heuristic estimate of the requests adds up to "
+        f"{tokens(found.estimated)} tokens. The provider counted {tokens(found.recorded)}{less}. "
+        f"{tokens(found.estimated)} is {signed_percent(found.ratio)} against "
+        f"{tokens(found.recorded - found.not_in_file)}."
+    )
 
 
 def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:

@@ -218,7 +218,7 @@ def about(scenario: Scenario) -> str:
     if any(turn.inline for turn in made.turns):
         facts.append("inline data")
     if made.tools:
-        facts.append(f"{len(made.tools)} tool definitions")
+        facts.append(f"{len(made.tools):,} tool definitions")
     return ", ".join([*facts, *([scenario.note] if scenario.note else [])])
 
 
@@ -230,7 +230,7 @@ def usage_words(scenario: Scenario) -> str:
 def _usage(made: Simulation) -> str:
     if made.reported_from is None:
         return "not reported"
-    return "reported" if made.reported_from == 0 else f"from turn {turn_number(made.reported_from)}"
+    return "reported" if made.reported_from == 0 else f"from turn {turn_number(made.reported_from):,}"
 
 
 def _turns(scenario: Scenario) -> int:

@@ -55,7 +55,7 @@ def _facts(flow: Flow, ledger: Ledger, ratio: float, window: int) -> list[dict[s
 def _outcome(trace: Trace) -> list[dict[str, str]]:
     """What the policy will do, in sentences."""
     steps = [record.step for record in trace.compactions]
-    named = ", ".join(str(step_number(step)) for step in steps[:NAMED]) + (" …" if len(steps) > NAMED else "")
+    named = ", ".join(f"{step_number(step):,}" for step in steps[:NAMED]) + (" …" if len(steps) > NAMED else "")
     said = [_say("compaction", f"{counted(len(steps), 'compaction')}, at step {named}.")] if steps else []
     if not steps:
         said = [_say("", "No compaction: the count never reaches the threshold.")]
@@ -95,7 +95,7 @@ def _step(flow: Flow, trace: Trace, step: int) -> dict[str, Any]:
     value = {name: int(column[step]) for name, column in trace.columns.items() if column.dtype.kind == "i"}
     return {
         "step": step_number(step),
-        "what": f"turn {turn_number(flow.turns[step])}, {label_short(flow.labels[step])}",
+        "what": f"turn {turn_number(flow.turns[step]):,}, {label_short(flow.labels[step])}",
         "messages": f"{value['contents_sent']:,}",
         "decided": tokens(value["decision_tokens"]),
         "prompt": tokens(value["modelled_prompt_tokens"]),

@@ -31,7 +31,7 @@ DECIDES = ("context window", "buffer", "threshold", "verdict", "the stale count 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a simulation under a policy, with what is needed to tell it."""
+    """A step of a simulation under a policy, with what is needed to explain it."""
 
     simulation: Simulation
     flow: Flow
@@ -85,7 +85,8 @@ def _fact(
     name: str, value: int | str, how: str, source: str = Provenance.RECOMPUTED, unit: str = "tokens"
 ) -> dict[str, Any]:
     shown = tokens(value) if isinstance(value, int) else value
-    return {"name": name, "value": shown, "unit": unit, "expression": how, "source": str(source), "as_of": None}
+    row = {"name": name, "value": shown, "unit": unit, "expression": how, "sentence": ""}
+    return {**row, "source": str(source), "as_of": None}
 
 
 def _built(step: Step) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def _injected(step: Step) -> dict[str, Any]:
         f"{built:,} → {decided:,} messages",
         text,
         _fact(
-            "watermark", step.watermark, f"stored at step {step_number(before)} or before", Provenance.STATE, "events"
+            "watermark", step.watermark, f"stored at step {step_number(before):,} or before", Provenance.STATE, "events"
         ),
         _fact("summary", step.value("summary_bytes", before), "stored with it", Provenance.STATE, "bytes"),
         _fact("messages now", decided, f"{built:,} - {step.watermark:,} + 1", unit="messages"),
@@ -148,7 +149,7 @@ def _decided(step: Step) -> dict[str, Any]:
     if not step.terms:
         return _stage(GUARD, "No decision", "never compacts", "This policy never compacts.", off=True)
     if decided < 0 or threshold < 0:
-        return _stage(GUARD, "Decide", "fires" if step.value("fired") else "passes", text, *facts)
+        return _stage(GUARD, "Decide", "compacts" if step.value("fired") else "does not compact", text, *facts)
     sign = "≥" if decided >= threshold else "<"
     return _stage(GUARD, "Decide", f"{decided:,} {sign} {threshold:,}", text, *facts)
 
@@ -284,10 +285,10 @@ def _next(step: Step) -> dict[str, Any]:
     return _stage(
         AGENT,
         "The next step",
-        f"step {step_number(step.at + 1)}",
+        f"step {step_number(step.at + 1):,}",
         text,
         _fact("events in the log", events, f"{step.events:,} + {events - step.events:,}", unit="messages"),
-        _fact("what comes", label_words(label), f"step {step_number(step.at + 1)}", Provenance.RECOMPUTED, ""),
+        _fact("what comes", label_words(label), f"step {step_number(step.at + 1):,}", Provenance.RECOMPUTED, ""),
     )
 
 

@@ -11,7 +11,7 @@ from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS
 from inspector.listing import HAS, SEVERITY, SORTS, Listing, choices
 from inspector.models import Session, Tag
-from inspector.presenters.numbers import DASH, NARROW, counted, short, size, tokens
+from inspector.presenters.numbers import DASH, NARROW, amount, counted, short, size, tokens
 
 NUMERIC = ("calls", "compactions")
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
@@ -189,7 +189,7 @@ def totals_line(sums: dict[str, int]) -> list[str]:
     """The sums over what was found, in words."""
     parts = [counted(sums["sessions"], "session"), counted(sums["calls"], "model call")]
     if sums["tokens"]:
-        parts.append(f"{short(sums['tokens'])} prompt tokens recorded")
+        parts.append(f"{amount(sums['tokens'])} prompt tokens recorded")
     parts.append(counted(sums["compactions"], "compaction"))
     if sums["errors"]:
         parts.append(f"{sums['errors']:,} with errors")

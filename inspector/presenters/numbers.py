@@ -45,7 +45,7 @@ def signed(value: float | None) -> str:
 
 
 def short(value: float | None) -> str:
-    """Tokens where there is little room: 950, 8.7k, 180k, 1.05M."""
+    """Tokens where there is little room: 950, 8.7k, 180k, 1.05M, 5.47B (thousands, millions, billions)."""
     if value is None or value < 0:
         return DASH
     if value < 1000:
@@ -54,7 +54,17 @@ def short(value: float | None) -> str:
         return f"{value / 1000:.1f}k".replace(".0k", "k")
     if value < 999_500:
         return f"{value / 1000:.0f}k"
-    return f"{value / 1_000_000:.2f}M".replace(".00M", "M")
+    if value < 999_995_000:
+        return f"{value / 1_000_000:.2f}M".replace(".00M", "M")
+    return f"{value / 1_000_000_000:,.2f}B".replace(".00B", "B")
+
+
+def amount(value: int) -> str:
+    """A sum of tokens in a sentence: 600,000, 12.4 million, 5.47 billion."""
+    if value < 999_500:
+        return tokens(value)
+    number = short(value)
+    return f"{number[:-1]} {'million' if number.endswith('M') else 'billion'}"
 
 
 def percent(part: float | None, whole: float | None, digits: int = 0) -> str:
@@ -77,12 +87,14 @@ def factor(value: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes: 812 bytes, 39 kB, 2.2 MB."""
+    """Bytes: 812 bytes, 39 kB, 2.2 MB, 1.4 GB."""
     if count < 1000:
-        return f"{count} bytes"
-    if count < 1_000_000:
+        return counted(count, "byte")
+    if count < 999_500:
         return f"{count / 1000:.0f} kB"
-    return f"{count / 1_000_000:.1f} MB"
+    if count < 999_950_000:
+        return f"{count / 1_000_000:.1f} MB"
+    return f"{count / 1_000_000_000:,.1f} GB"
 
 
 def moment(seconds: float | None) -> str:

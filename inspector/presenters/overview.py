@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
             "peak fill",
             percent(peak, trace.window, 1),
             source,
-            f"{tokens(peak)} of {tokens(trace.window)} at step {step_number(step)}",
+            f"{tokens(peak)} of {tokens(trace.window)} at step {step_number(step):,}",
         ),
         _kpi("compactions", f"{len(trace.compactions):,}", source, "summaries made by the policy"),
         _kpi("summary re-injected", f"{int(injected.sum()):,}", source, "steps that send an earlier summary"),
@@ -62,7 +62,7 @@ def _peak(facts: Facts) -> dict[str, str]:
     if peak is None:
         return _kpi("peak fill", DASH, "", "no model call")
     source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
-    where = f"at step {step_number(peak.step)}"
+    where = f"at step {step_number(peak.step):,}"
     if window.status is Status.CONTRADICTED:
         how = "assumed" if window.source is Provenance.ASSUMED else "stated"
         return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
@@ -88,22 +88,45 @@ def _why_nothing_saved(facts: Facts) -> str:
     return "no call came after a compaction" if facts.counts.total else "nothing was compacted"
 
 
-def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
-    """How far the heuristic is off for what the file holds: what it lacks is no fault of an estimator."""
-    recorded = observed.columns["recorded_prompt_tokens"]
-    known_part, heuristic = recorded - facts.not_in_file, observed.columns["heuristic_sent"]
-    known = (recorded > 0) & (known_part > 0) & (heuristic > 0)
+class Bias(NamedTuple):
+    """The heuristic estimates of the counted calls beside the provider's counts, less what the file does not hold: that
+    is no fault of an estimator."""
+
+    calls: int
+    estimated: int  # tokens, all calls added
+    recorded: int  # tokens, all calls added
+    not_in_file: int  # tokens of the recorded sum that no message of the file explains
+
+    @property
+    def ratio(self) -> float:
+        return self.estimated / (self.recorded - self.not_in_file) - 1
+
+
+def bias(facts: Facts, observed: Trace) -> Bias | None:
+    """The sums behind the bias of a session; None where no call has a count."""
+    recorded, heuristic = observed.columns["recorded_prompt_tokens"], observed.columns["heuristic_sent"]
+    known = (recorded > 0) & (recorded > facts.not_in_file) & (heuristic > 0)
     if not known.any():
+        return None
+    sums = (heuristic[known], recorded[known], facts.not_in_file[known])
+    return Bias(int(known.sum()), *(int(values.sum()) for values in sums))
+
+
+def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
+    found = bias(facts, observed)
+    if found is None:
         return _kpi("estimator bias", DASH, "", "no call in this file has the provider's count")
-    bias = float(heuristic[known].sum() / known_part[known].sum() - 1)
-    note = f"heuristic against provider, {counted(int(known.sum()), 'call')}"
-    note += ", without what is not in the file" if facts.not_in_file.any() else ""
-    return _kpi("estimator bias", signed_percent(bias), Provenance.RECOMPUTED.value, note)
+    note = f"heuristic against provider, {counted(found.calls, 'call')}"
+    note += ", without what is not in the file" if found.not_in_file else ""
+    return {
+        **_kpi("estimator bias", signed_percent(found.ratio), Provenance.RECOMPUTED.value, note),
+        "page": "estimator",
+    }
 
 
 def _compactions(facts: Facts, evidence: str) -> dict[str, str]:
     counts = facts.counts
-    numbers = [str(step_number(item.step)) for item in counts.compactions if item.step >= 0]
+    numbers = [f"{step_number(item.step):,}" for item in counts.compactions if item.step >= 0]
     steps = ", ".join(numbers[:4]) + (" …" if len(numbers) > 4 else "")
     parts = [f"at {'steps' if len(numbers) > 1 else 'step'} {steps}"] if numbers else []
     parts += [f"{counts.manual:,} manual"] if counts.manual else []
@@ -127,12 +150,12 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
             "badge": BADGES[item.severity],
             "sentence": item.sentence,
             "side": side,
-            "step": step_number(item.step),
+            "step": f"{step_number(item.step):,}",
             "url": path + choice.query(at=step_number(item.step), side=side if side == "replayed" else ""),
         }
         for item, side in tagged[:SHOWN_FINDINGS]
     ]
-    return {"rows": rows, "count": len(tagged), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
+    return {"rows": rows, "count": tokens(len(tagged)), "left": tokens(max(0, len(tagged) - SHOWN_FINDINGS))}
 
 
 def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) -> dict[str, Any]:
@@ -160,7 +183,9 @@ def honesty(data: Timeline, ahead: Forecast) -> str:
     first = None if data.replayed is None else data.replayed.divergence
     if first is None:
         return "The replay sends exactly what was recorded: under these settings the policy never does anything else."
-    text = f"From step {step_number(first)} on the replay is modelled: the same turns and replies, with other requests."
+    text = (
+        f"From step {step_number(first):,} on the replay is modelled: the same turns and replies, with other requests."
+    )
     if not any(ahead.values()):
         return text
     return (
@@ -222,9 +247,9 @@ def _replay_words(data: Timeline) -> str:
     if data.replayed is None or data.replayed.divergence is None:
         return ", every request is the same."
     steps = data.replayed.compactions
-    where = f", the first at step {step_number(int(steps[0]))}" if len(steps) else ""
+    where = f", the first at step {step_number(int(steps[0])):,}" if len(steps) else ""
     words = counted(len(steps), "compaction")
-    return f": {words}{where}; modelled from step {step_number(data.replayed.divergence)} on."
+    return f": {words}{where}; modelled from step {step_number(data.replayed.divergence):,} on."
 
 
 def _peak_sentence(facts: Facts) -> str:
@@ -233,7 +258,7 @@ def _peak_sentence(facts: Facts) -> str:
         return "No model call."
     fill = f"{percent(peak.tokens, facts.window.value, 1)} of the window"
     size = fill if facts.recording.window_counts else f"{tokens(peak.tokens)} tokens"
-    where = f"{size} at step {step_number(peak.step)}"
+    where = f"{size} at step {step_number(peak.step):,}"
     if facts.is_uncounted:
         return f"No call in this file has the provider's count: the lines are estimates, with a peak of {where}."
     how = "Recorded prompt tokens peak" if peak.source == "recorded" else "Prompt tokens peak, modelled,"
@@ -298,7 +323,7 @@ def _models(session: Session) -> str:
 
 def _evidence_words(session: Session) -> str:
     counts = Counter(item.evidence.value for item in session.compactions if is_counted(item))
-    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none recorded"
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none recorded"
 
 
 def missing(facts: Facts) -> list[str]:
@@ -366,7 +391,7 @@ def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[d
     marks = _marks(data)
     rows = [
         {
-            "step": step_number(step),
+            "step": f"{step_number(step):,}",
             "url": path + choice.query(at=step_number(step)),
             "cells": [
                 tokens(data.recorded[step]),

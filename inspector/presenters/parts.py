@@ -93,7 +93,8 @@ def _label(part: Part) -> dict[str, str]:
         case TextPart():
             return {"label": "", "name": "", "note": ""}
         case ReasoningPart(opaque_bytes=opaque):
-            note = f"{size(opaque)}, not readable (encrypted)" if opaque else ""
+            rest = "a further " if part.text else ""
+            note = f"{rest}{size(opaque)}, not readable (encrypted)" if opaque else ""
             return {"label": "reasoning", "name": "", "note": note}
         case ToolCallPart(name=name):
             return {"label": "call", "name": visible(name), "note": ""}

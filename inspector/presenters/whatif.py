@@ -24,6 +24,16 @@ DEFAULT_POLICY = "contextguard"
 POLICY_NAMES = {"contextguard": "ContextGuard", "contextguard-sliding": "ContextGuard (sliding window)"}
 DEFAULT_PROFILE = "current"
 FACTORS = ("factor", "cap", "floor")
+LABELS = {  # how the form names each setting
+    "policy": "Policy",
+    "profile": "Profile",
+    "window": "Window, tokens",
+    "buffer": "Buffer",
+    "factor": "Default factor",
+    "cap": "Factor cap",
+    "floor": "Factor floor",
+    "summary": "Summaries",
+}
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
         try:
             found[name] = _CHECKS[name](text[:60])
         except GuardError as error:
-            errors[name] = str(error)
+            errors[name] = sentence(error)
     unused = ignored(Choice(policy=found.get("policy", ""), profile=found.get("profile", "")))
     used = Choice(**{name: value for name, value in found.items() if name not in unused})
     return _without_defaults(used), {name: error for name, error in errors.items() if name not in unused}
@@ -111,10 +121,16 @@ def _one_of(name: str, known: Callable[[], Any]) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text not in known():
             allowed = ", ".join(item for item in known() if item)
-            raise SettingError(f"{name}: {text!r} is not known; allowed are {allowed}")
+            raise SettingError(f"{LABELS[name]} {text!r} is not known; allowed are {allowed}.")
         return text
 
     return check
+
+
+def sentence(error: GuardError) -> str:
+    """An error of the engine as a page says it: with a capital letter and a full stop."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def _window(text: str) -> str:
@@ -128,7 +144,7 @@ def _factor(name: str) -> Callable[[str], str]:
         except ValueError:
             value = -1.0
         if not 0 <= value <= MAX_FACTOR:  # also refuses nan
-            raise SettingError(f"{name}: a number from 0 to {MAX_FACTOR:g}, not {text!r}")
+            raise SettingError(f"{LABELS[name]} is a number from 0 to {MAX_FACTOR:g}, not {text!r}.")
         return f"{value:g}"
 
     return check
@@ -152,11 +168,11 @@ def form(
     """The form: what was typed, the errors beside it, and as placeholders the values that are in use."""
     unused = ignored(choice)
 
-    def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
+    def field(name: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
         error = errors.get(name, "")
         return {
             "name": name,
-            "label": label,
+            "label": LABELS[name],
             "mode": mode,
             "value": typed.get(name, "")[:60] if error or name in unused else getattr(choice, name),
             "placeholder": "" if name in unused else in_use.get(name, ""),
@@ -168,14 +184,14 @@ def form(
 
     sizes = _choices(SUMMARIES, choice.summary, SUMMARIES)
     rows = [
-        field("policy", "Policy", choices=_choices(POLICIES, choice.policy or DEFAULT_POLICY)),
-        field("profile", "Profile", choices=_choices(PROFILES, choice.profile or DEFAULT_PROFILE)),
-        field("window", "Window, tokens", mode="text"),
-        field("buffer", "Buffer", "auto, tokens or 15%", mode="text"),
-        field("factor", "Default factor"),
-        field("cap", "Factor cap"),
-        field("floor", "Factor floor"),
-        field("summary", "Summaries", "size as a share of their budget", choices=sizes),
+        field("policy", choices=_choices(POLICIES, choice.policy or DEFAULT_POLICY)),
+        field("profile", choices=_choices(PROFILES, choice.profile or DEFAULT_PROFILE)),
+        field("window", mode="text"),
+        field("buffer", "auto, tokens or 15%", mode="text"),
+        field("factor"),
+        field("cap"),
+        field("floor"),
+        field("summary", "size as a share of their budget", choices=sizes),
     ]
     return {"fields": rows, "changed": choice.changed or bool(errors), "error": errors.get("", "")}
 

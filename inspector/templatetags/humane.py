@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django import template
 
+from inspector.presenters import numbers
+
 register = template.Library()
 
 
@@ -17,3 +19,9 @@ def grouped(value: object) -> str:
 def counted(value: object, noun: str) -> str:
     """3 and "session" as "3 sessions"."""
     return f"{grouped(value)} {noun}{'' if value == 1 else 's'}"
+
+
+@register.filter
+def size(count: int) -> str:
+    """Bytes as everywhere else: 2.2 MB."""
+    return numbers.size(count)

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET
 from inspector.figures.estimator import real_against_heuristic
 from inspector.htmx import render_part, wants_part
 from inspector.presenters import estimator as present
-from inspector.presenters.numbers import step_number
+from inspector.presenters.numbers import signed_percent, step_number
+from inspector.presenters.overview import bias
 from inspector.services import estimating
 from inspector.services.estimating import Points, Result
 from inspector.views.frame import Frame, frame, step_of
@@ -31,6 +32,7 @@ def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "waiting": _waiting(page, columns is not None) if result is None else "",
         "counts": present.counts(columns, page.analysis.ledger),
         **_attribution(page),
+        **_bias(page),
         **(_measured(page, result) if result is not None else {}),
     }
     return render_part(
@@ -44,6 +46,14 @@ def _waiting(page: Frame, counted: bool) -> str:
         return "measuring: recorded calls are forecast from the past …"
     done = estimating.progress(page.row)
     return f"counting … {done:,} of {page.row.events:,} events counted by both tokenizers"
+
+
+def _bias(page: Frame) -> dict[str, Any]:
+    """The figure of the overview, which is known before anything is measured; none of a session that was never sent."""
+    found = None if page.analysis.simulated else bias(page.analysis.facts, page.analysis.observed)
+    if found is None:
+        return {}
+    return {"bias": {"value": signed_percent(found.ratio), "sentence": present.bias_sentence(found)}}
 
 
 def _attribution(page: Frame) -> dict[str, Any]:

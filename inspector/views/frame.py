@@ -19,10 +19,11 @@ from inspector.presenters import family as families
 from inspector.presenters.numbers import compaction_number, counted, step_index, step_number
 from inspector.presenters.parts import visible
 from inspector.presenters.strip import strip
-from inspector.presenters.whatif import NAMES, Choice, parse_choice
+from inspector.presenters.whatif import NAMES, Choice, parse_choice, sentence
 from inspector.services.family import Family, family_of
 
 SIDES = ("recorded", "replayed")
+LONGEST_NUMBER = 10  # digits that are read as a number
 MAX_NUMBER = 10**9  # a step or message number above this is a slip, not a place
 
 
@@ -136,7 +137,7 @@ def frame(request: HttpRequest, session_id: UUID) -> Frame:
     try:
         analysis = analyse(row, choice)
     except GuardError as error:
-        choice, errors = Choice(), {**errors, "": str(error)}
+        choice, errors = Choice(), {**errors, "": sentence(error)}
         analysis = analyse(row, choice)
     side = request.GET.get("side", "")
     default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
@@ -165,17 +166,19 @@ def step_of(request: HttpRequest, name: str, count: int, default: int = 0) -> in
 
 def other_step_note(request: HttpRequest, at: int, count: int) -> str:
     """What to say where the address names a step that the session does not have, and step `at` is shown instead."""
-    typed = request.GET.get("at", "").strip()[:20]
+    typed = request.GET.get("at", "").strip()
     if not typed or typed.lstrip("0") == str(step_number(at)):
         return ""
-    return (
-        f"There is no step {visible(typed)}: this session has steps 1 to {count:,}. This is step {step_number(at):,}."
-    )
+    place = ", the last" if step_number(at) == count > 1 else ", the first" if at == 0 else ""
+    shown = f"showing step {step_number(at):,}{place}."
+    if typed.isascii() and typed.isdigit() and len(typed) <= LONGEST_NUMBER:
+        return f"There is no step {int(typed):,}; {shown}"
+    return f"“{visible(typed[:20])}” is not the number of a step; {shown}"
 
 
 def number(request: HttpRequest, name: str, default: int, low: int, high: int) -> int:
     """A whole number of the query string, kept within bounds; the default where it is none."""
     text = request.GET.get(name, "").strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
         return max(low, min(default, high))
     return max(low, min(int(text), MAX_NUMBER, high))

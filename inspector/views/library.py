@@ -98,7 +98,8 @@ def _address(request: HttpRequest) -> QueryDict:
 
 
 def _back(request: HttpRequest, **offers: str) -> HttpResponse:
-    """To the list as it was, with what can be undone there. Only what the list knows is taken over, so nobody can be sent elsewhere."""
+    """To the list as it was, with what can be undone there. Only what the list knows is taken over, so nobody can be
+    sent elsewhere."""
     given = _address(request)
     query = Listing.parse(given).address(page=Listing.parse(given).page)
     if offered := {name: value for name, value in offers.items() if value}:

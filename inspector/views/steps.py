@@ -171,7 +171,7 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
     return {
         "count": page.count,
         "note": other_step_note(page.request, at, page.count),
-        "turn_label": f"user turn {turn_number(turn)} of {page.row.turns}" if turn >= 0 else "",
+        "turn_label": f"user turn {turn_number(turn):,} of {page.row.turns:,}" if turn >= 0 else "",
         "nav": [[_nav(page, near, item) for item in group] for group in NAV],
         "bar": [_nav(page, near, item) for item in (NAV[2][0], NAV[0][1], NAV[0][2], NAV[2][1])],
         "hidden": [(name, value) for name, value in _kept(page).items() if value],
@@ -223,9 +223,9 @@ def _facts_line(page: Frame, at: int) -> list[str]:
         modelled = int(page.analysis.replayed.columns["modelled_prompt_tokens"][at])
         facts = [f"{modelled:,} prompt tokens (modelled)", f"recorded: {facts[0]}"]
     if cached > 0 and recorded > 0:
-        facts.append(f"{percent(cached, recorded)} from cache")
+        facts[-1] += f", {percent(cached, recorded)} from cache"
     if call.output_tokens is not None:
-        facts.append(f"{call.output_tokens:,} output tokens")
+        facts.append(f"{call.output_tokens:,} output tokens{', recorded' if page.side == 'replayed' else ''}")
     facts += [parts.visible(call.model[:60])] if call.model else []
     facts += [moment(call.timestamp)] if call.timestamp is not None else []
     facts += [f"line {call.line:,}"] if call.line is not None else []

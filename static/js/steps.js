@@ -55,8 +55,18 @@ function say() {
   return Number(at);
 }
 
+// An address of a step that is not there becomes that of the step that is shown.
+function correctAddress() {
+  const { at } = document.getElementById("step").dataset;
+  const url = new URL(location.href);
+  if (!url.searchParams.has("at") || url.searchParams.get("at") === at) return;
+  url.searchParams.set("at", at);
+  history.replaceState(history.state, "", url);
+}
+
 if (pane) {
   let timer;
+  correctAddress();
   pane.addEventListener("scroll", () => {
     clearTimeout(timer);
     timer = setTimeout(scrolled, 60);

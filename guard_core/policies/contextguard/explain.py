@@ -80,7 +80,7 @@ def _threshold(settings: Settings, trace: Trace, at: dict[str, float], step: int
     fires = decided >= threshold
     inequality = f"{decided:,} {'>=' if fires else '<'} {threshold:,}"
     stale = f"{real:,} {'>=' if real >= threshold else '<'} {threshold:,}"
-    said = "would have compacted" if real >= threshold else "would not have fired"
+    said = "would have compacted" if real >= threshold else "would not have compacted"
     terms = [
         Term("context window", trace.window, "tokens", "", step),
         Term("buffer", limits.buffer, "tokens", Provenance.ASSUMED, step, settings.rule.words(trace.window)),
@@ -100,7 +100,7 @@ def _verdict(at: dict[str, float], fires: bool) -> str:
         return f"it compacts, but {held}" if held else "it compacts"
     if fires:
         return f"it does not compact: {held}" if held else "it would compact"
-    return f"it does not fire: {int(at['threshold'] - at['decision_tokens']):,} tokens below the threshold"
+    return f"it does not compact: {int(at['threshold'] - at['decision_tokens']):,} tokens remain below the threshold"
 
 
 def _real_source(trace: Trace, at: dict[str, float]) -> Provenance:
@@ -138,4 +138,4 @@ def _sliding_verdict(at: dict[str, float], over: bool) -> str:
     held = HELD_REASONS[int(at["held"])]
     if at["fired"]:
         return f"it compacts, but {held}" if held else "it compacts"
-    return f"it does not compact: {held}" if over else "it does not fire"
+    return f"it does not compact: {held}" if over else "it does not compact: the limit is not exceeded"

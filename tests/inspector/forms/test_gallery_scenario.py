@@ -69,7 +69,7 @@ def test_all_text_together_is_bounded():
     ("field", "value", "said"),
     [
         ("window", "0", "Context window is a number from 256 to"),
-        ("window", "", "required"),
+        ("window", "", "Context window is a number from 256 to"),
         ("ratio", "nan", "Ratio is a number from 0.1 to 20"),
         ("ratio", "99", "Ratio is a number from 0.1 to 20"),
         ("turns", "1.2.3", "Turns is a number from 1"),

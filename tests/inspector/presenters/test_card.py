@@ -1,5 +1,7 @@
 """The decision card in words."""
 
+import re
+
 import pytest
 
 from guard_core.attribution import attribute
@@ -86,3 +88,12 @@ def test_every_number_has_a_source_and_the_step_it_was_measured_at(gap):
     assert [term["name"] for term in shown if not term["source"]] == []
     assert {term["as_of"] for term in shown} == {None, 48}
     assert next(term["source"] for term in shown if term["name"] == "context window") == "model table"
+
+
+def test_the_verdict_is_a_sentence_and_only_the_replay_acts(gap):
+    policy, observed, replayed = gap
+    for trace, side, words in ((observed, "recorded", "It would compact."), (replayed, "replayed", "It compacts.")):
+        row = next(term for term in card(trace, 48, policy.explain(trace, 48), side=side)["terms"] if term["verdict"])
+        assert (row["value"], row["expression"], row["sentence"]) == ("", "180,018 ≥ 180,000", words)
+    quiet = next(term for term in recorded(gap, 30)["terms"] if term["verdict"])
+    assert re.fullmatch(r"It would not compact: [\d,]+ tokens remain below the threshold\.", quiet["sentence"])

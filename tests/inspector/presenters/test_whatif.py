@@ -118,3 +118,17 @@ def test_the_form_switches_off_what_is_not_used_and_says_why():
     assert {name for name in NAMES if fields[name]["ignored"]} == {"factor", "cap", "floor"}
     assert fields["cap"]["note"] == "not used by profile tail"
     assert fields["cap"]["value"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "words"),
+    [
+        ("cap", "many", "Factor cap is a number from 0 to 100, not 'many'."),
+        ("factor", "-1", "Default factor is a number from 0 to 100, not '-1'."),
+        ("policy", "x", "Policy 'x' is not known; allowed are "),
+        ("window", "x", "A window is a number of tokens such as 200000, 200k or 1M, not 'x'."),
+        ("buffer", "x", "Buffer is auto, a number of tokens or a share of the window such as 15%, not 'x'."),
+    ],
+)
+def test_what_is_wrong_with_a_field_names_it_by_its_label(name, typed, words):
+    assert parse_choice({name: typed})[1][name].startswith(words)

@@ -1,5 +1,7 @@
 """The estimator page: it waits for the job, then every number is there with its source."""
 
+import re
+
 import pytest
 from django.urls import reverse
 from django_tasks_db.models import DBTaskResult
@@ -8,7 +10,7 @@ from guard_core.comparison import GIVENS
 from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
 from inspector import convert
-from inspector.presenters.numbers import percent
+from inspector.presenters.numbers import percent, signed_percent
 from inspector.services import estimating
 from tests.builders import model, session, user
 
@@ -114,3 +116,14 @@ def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, codin
     finish()
     first = estimating.load_counts(coding)["o200k"][0]
     assert f"o200k <b>{first:,}</b>" in client.get(steps).content.decode()
+
+
+def test_the_bias_of_the_overview_is_explained_with_its_sums(client, coding):
+    html = client.get(address(coding)).content.decode()
+    tile = next(kpi for kpi in client.get(coding.get_absolute_url()).context["kpis"] if kpi["name"] == "estimator bias")
+    section = html.partition('id="bias-title"')[2].partition("</section>")[0]
+    sums = [int(number.replace(",", "")) for number in re.findall(r"[\d,]{5,}(?= tokens| is|\.)", section)]
+    estimated, recorded = sums[0], sums[-1]
+    assert tile["value"] in section
+    assert signed_percent(estimated / recorded - 1) == tile["value"]
+    assert f"{address(coding)}#bias-title" in client.get(coding.get_absolute_url()).content.decode()

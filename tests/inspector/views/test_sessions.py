@@ -74,7 +74,7 @@ def test_a_setting_that_is_not_allowed_is_named_once_with_what_is(client, gap):
 def test_settings_that_contradict_each_other_are_an_error_in_words(client, gap):
     response = page(client, gap, "?floor=4&cap=2")
     assert response.status_code == 200
-    assert response.content.decode().count("the floor 4 is above the cap 2") == 1
+    assert response.content.decode().count("The floor 4 is above the cap 2.") == 1
 
 
 def test_a_setting_that_is_not_allowed_changes_the_line_beside_its_field_and_nothing_else(part_of, gap):

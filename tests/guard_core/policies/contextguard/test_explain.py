@@ -32,7 +32,7 @@ def test_it_shows_the_timing_gap_number_by_number():
 
 def test_it_says_what_the_stale_count_would_have_done():
     stale = gap_card()[-1]
-    assert stale.expression == "140,000 < 180,000: would not have fired"
+    assert stale.expression == "140,000 < 180,000: would not have compacted"
     assert (stale.source, stale.as_of) == ("modelled", 0)
 
 
@@ -42,7 +42,7 @@ def test_the_first_step_names_the_default_factor(short_chat):
     assert "default of the profile current" in card["correction factor"].expression
     assert "the stale count alone" not in card
     assert re.fullmatch(
-        r"[\d,]+ < [\d,]+: it does not fire: [\d,]+ tokens below the threshold", card["verdict"].expression
+        r"[\d,]+ < [\d,]+: it does not compact: [\d,]+ tokens remain below the threshold", card["verdict"].expression
     )
 
 
