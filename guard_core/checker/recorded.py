@@ -16,6 +16,7 @@ from guard_core.checker.story import Story, Wrong, agree, holds, number, own_tex
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
 from guard_core.tokens.lexical import lexical_tokens
+from guard_core.views import materialise
 from guard_core.window_evidence import Status
 
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them
@@ -105,11 +106,11 @@ def without_automatic(story: Story) -> list[int]:
 
 
 def _without(story: Story, finding: Finding) -> list[int]:
-    removed = [item for item in story.compactions if item.step >= 0 and not item.is_manual]
+    removed = story.removed_automatic()
     same("compactions", number(finding, "compactions"), len(removed))
-    if any(story.removes_nothing(story.compactions.index(item)) for item in removed):
+    if any(map(story.removes_nothing, removed)):
         raise Wrong("the file does not hold what a compaction took away, so nothing is known without it")
-    words = (story.session.compactions[item.place].trigger.lower() for item in removed)
+    words = (story.recorded(index).trigger.lower() for index in removed)
     if any(not word for word in words) and TRIGGER_NOT_RECORDED not in finding.assumptions:
         raise Wrong("the file does not say that all of them were automatic, and neither does the claim")
     tokens = without_automatic(story)
@@ -159,17 +160,17 @@ def request_lost(story: Story, finding: Finding) -> None:
         raise Wrong(f"message {message} does not begin with the quoted words")
     removals = [
         index
-        for index, item in enumerate(story.compactions)
-        if item.step >= 0
-        and story.request_of(item.step) == message < story.recorded(index).at
-        and not holds(story.recorded(index).base, message)
+        for index in range(len(story.compactions))
+        if (call := story.first_call_after(index)) >= 0
+        and story.request_of(call) == message
+        and all(_takes_away(story, index, message) for index in (index, _in_force(story, call)))
     ]
     quoting = [
-        index for index in removals if any(quote in story.folded(event) for event in own_texts(story.recorded(index)))
+        index for index in removals if any(story.quotes(event, quote) for event in own_texts(story.recorded(index)))
     ]
     if not removals:
         raise Wrong("no compaction removed the message in the middle of its turn")
-    first = story.compaction(removals[0]).step
+    first = story.first_call_after(removals[0])
     sealed = [index for index in removals if _is_sealed(story, index)]
     agree(finding, compactions=removals, quoted_by=quoting, sealed=sealed, last_step_verbatim=first - 1)
     absent = [step for step in range(first, len(story.sent)) if not story.says(step, quote)]
@@ -182,9 +183,45 @@ def request_lost(story: Story, finding: Finding) -> None:
     while end + 1 < len(story.sent) and end + 1 in absent:
         end += 1
     same("last_absent", last, end)
-    same("compaction", number(finding, "compaction"), max(i for i in removals if story.compaction(i).step <= start))
+    _blamed(story, finding, removals, start, quote)
     if "nothing quotes it since" in finding.sentence and end + 1 < len(story.sent):
         raise Wrong(f"the request of step {end + 1} quotes it again")
+
+
+def _in_force(story: Story, call: int) -> int:
+    """The compaction, by index, that a call is the first to be built on; -1: none that counts."""
+    return next((index for index, item in enumerate(story.compactions) if item.step == call), -1)
+
+
+def _takes_away(story: Story, index: int, message: int) -> bool:
+    return index >= 0 and message < story.recorded(index).at and not holds(story.recorded(index).base, message)
+
+
+def _blamed(story: Story, finding: Finding, removals: list[int], start: int, quote: str) -> None:
+    """The compaction before the first request without the words, that had them from none before it and gave them on to
+    none after it."""
+    blamed = story.compaction(number(finding, "compaction"))
+    calls = {index: story.first_call_after(index) for index in removals}
+    latest = max(call for call in calls.values() if call <= start)
+    group = [index for index in removals if calls[index] == latest]
+    if story.compactions.index(blamed) not in group:
+        raise Wrong("another compaction came between it and the first request without the words")
+    place = group.index(story.compactions.index(blamed))
+    leaving = [_leaves(story, index, quote) for index in group]
+    if any(leaving[place:]):
+        raise Wrong("the words were still there after it")
+    lost_before = [index for index, left in zip(group[:place], leaving[:place], strict=True) if not left]
+    since = max((position for position in range(place) if leaving[position]), default=-1)
+    if any(group.index(index) > since and not _is_sealed(story, index) for index in lost_before):
+        raise Wrong("the words were lost before it")
+
+
+def _leaves(story: Story, index: int, quote: str) -> bool:
+    """Does the history that a compaction leaves hold the words."""
+    item = story.recorded(index)
+    return any(
+        story.quotes(event, quote) for event in materialise(item.base, story.session, story.compaction(index).place)
+    )
 
 
 def grown(story: Story, finding: Finding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,6 +20,14 @@ from guard_core.views import Rewritten, Span, View, materialise
 from guard_core.window_evidence import WindowJudgement
 
 MANUAL_WORDS = ("manual", "user")
+
+
+_TYPOGRAPHY = (
+    (re.compile("\u2026"), "..."),
+    (re.compile("[\"'`\u00b4\u2018-\u201f\u2032\u2033\u2039\u203a\u00ab\u00bb]+"), "'"),
+    (re.compile("[-\u2010-\u2015\u2212]+"), "-"),
+    (re.compile(r"\s+"), " "),
+)
 
 
 class Wrong(Exception):
@@ -126,6 +135,21 @@ class Story:
             raise Wrong(f"there is no compaction {index}, but {len(self.compactions)}")
         return self.compactions[index]
 
+    def first_call_after(self, index: int) -> int:
+        """The first call after a compaction, whichever compactions came between; -1: none."""
+        place = self.compaction(index).place
+        return next((step for step, current in enumerate(self.places) if current >= place), -1)
+
+    def removed_automatic(self) -> list[int]:
+        """The automatic compactions that a call followed, or that one of these replaced before any call."""
+        removed = []
+        for index, item in enumerate(self.compactions):
+            call = self.first_call_after(index)
+            in_force = [other for other in self.compactions if other.step == call and call >= 0]
+            if not item.is_manual and in_force and not in_force[0].is_manual:
+                removed.append(index)
+        return removed
+
     @property
     def steps_of_compactions(self) -> list[int]:
         """The first call after each compaction that has one."""
@@ -136,15 +160,15 @@ class Story:
         return self.session.compactions[self.compaction(index).place]
 
     def says(self, step: int, words: str) -> bool:
-        """Does any message of the request that was sent at a step hold these words."""
+        """Does any message of the request that was sent at a step quote these words."""
         view, place = self.views[step]
-        return any(words in self.folded(event) for event in materialise(view, self.session, place))
+        return any(self.quotes(event, words) for event in materialise(view, self.session, place))
 
-    def folded(self, event: Event) -> str:
-        """A message's text with every run of whitespace as one space."""
+    def quotes(self, event: Event, words: str) -> bool:
+        """Does a message hold these words, however they are set."""
         if id(event) not in self._texts:
-            self._texts[id(event)] = (" ".join(" ".join(part_text(part).split()) for part in event.parts), event)
-        return self._texts[id(event)][0]
+            self._texts[id(event)] = (spoken(" ".join(map(part_text, event.parts))), event)
+        return spoken(words) in self._texts[id(event)][0]
 
     def request_of(self, step: int) -> int:
         """The message that began the turn of a step, -1: none."""
@@ -230,6 +254,13 @@ class Replay(Story):
     def whole(self) -> list[int]:
         """Prompt tokens at every step had nothing been compacted."""
         return [self.price(step, (Span(0, call.at),), -1) for step, call in enumerate(self.session.calls)]
+
+
+def spoken(text: str) -> str:
+    """A text as it would be read aloud: case, white space and typography do not matter."""
+    for pattern, sign in _TYPOGRAPHY:
+        text = pattern.sub(sign, text)
+    return text.casefold().strip()
 
 
 def _begins_turn(event: Event) -> bool:

@@ -111,6 +111,13 @@ class Facts:
         )
         return Case(self, self.window, self.requests.tokens, fired, None)
 
+    def replaced_by(self, item: CountedCompaction) -> list[tuple[int, CountedCompaction]]:
+        """The compactions, by index, whose result this one replaced before any call was made with it."""
+        before = int(self.ledger.steps["epoch"][item.step - 1]) if item.step > 0 else -1
+        return [
+            (index, other) for index, other in enumerate(self.counts.compactions) if before < other.place < item.place
+        ]
+
     @property
     def is_uncounted(self) -> bool:
         """Is every figure an estimate: no count by a provider, and no simulated one."""

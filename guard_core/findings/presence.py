@@ -6,6 +6,7 @@ follows from these places and the recorded views, without texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -20,11 +21,14 @@ QUOTE_CHARS = 60  # characters that a request is known by
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
 MOST_PLACES = 500  # words found more often than this are no quotation
+# Typography that a summariser changes when it quotes: marks of every shape are one mark, dashes of every length one.
+_SIGNS = {ord(mark): "'" for mark in '"`´‘’‚‛“”„‟′″‹›«»'} | {ord(dash): "-" for dash in "‐‑‒–—―−"} | {ord("…"): "..."}
+_RUNS = re.compile("'{2,}|-{2,}")
 
 
 class RequestWords(msgspec.Struct, frozen=True):
-    """One request: the index of its message, its first words with whitespace folded, and where these are verbatim:
-    in which events of the log, and in which recorded compactions' messages (by their place in the session)."""
+    """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
+    which events of the log, and in which recorded compactions' messages (by their place in the session)."""
 
     message: int
     quote: str
@@ -42,7 +46,7 @@ def request_words(session: Session, ledger: Ledger, events: Iterable[Event]) -> 
     whole: set[int] = set()
     places: dict[int, list[int]] = {}
     for index, event in enumerate(events):
-        text = folded(event)
+        text = comparable(event) if index in wanted or quotes else ""
         if index in wanted:
             words = first_words(event)
             quote = shortened(words)
@@ -50,10 +54,10 @@ def request_words(session: Session, ledger: Ledger, events: Iterable[Event]) -> 
                 quotes[index], places[index] = quote, []
                 whole |= {index} if quote == words else set()
         for message, quote in quotes.items():
-            if quote in text:
+            if normalised(quote) in text:
                 places[message].append(index)
     return tuple(
-        RequestWords(message, quote, message in whole, tuple(places[message]), _quoting(session, quote))
+        RequestWords(message, quote, message in whole, tuple(places[message]), _quoting(session, normalised(quote)))
         for message, quote in quotes.items()
         if len(places[message]) <= MOST_PLACES
     )
@@ -76,9 +80,15 @@ def holds(view: View, event: int) -> bool:
     return any(isinstance(segment, Span) and segment.start <= event < segment.stop for segment in view)
 
 
-def folded(event: Event) -> str:
-    """The text of a message with every run of whitespace as one space."""
-    return " ".join(" ".join(part_text(part).split()) for part in event.parts)
+def comparable(event: Event) -> str:
+    """The text of a message as quotations are looked for in it."""
+    return normalised(" ".join(part_text(part) for part in event.parts))
+
+
+def normalised(text: str) -> str:
+    """Words without what a quotation may change: letter case, runs of whitespace, the shapes of quotation marks,
+    dashes and ellipses."""
+    return " ".join(_RUNS.sub(lambda run: run[0][0], text.translate(_SIGNS)).casefold().split())
 
 
 def first_words(event: Event) -> str:
@@ -95,11 +105,11 @@ def shortened(words: str, chars: int = QUOTE_CHARS) -> str:
 
 
 def _quoting(session: Session, quote: str) -> tuple[int, ...]:
-    """The compactions whose own messages hold the quote."""
+    """The compactions whose own messages hold the normalised quote."""
     return tuple(
         place
         for place, item in enumerate(session.compactions)
-        if any(quote in folded(message) for message in _own_messages(item))
+        if any(quote in comparable(message) for message in _own_messages(item))
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
+from guard_core.findings.counts import CountedCompaction
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, holds
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
@@ -31,62 +32,86 @@ class Absence(NamedTuple):
     is_final: bool
 
 
+class Removal(NamedTuple):
+    """A compaction, counted from 0, that took a message away, and the first call after it."""
+
+    compaction: int
+    step: int
+    counted: CountedCompaction
+
+
 def _recorded(facts: Facts, words: RequestWords) -> Finding:
     removals = _removals(facts, words)
-    sealed = [item.index for item in removals if item.counted and facts.is_sealed(item.counted)]
-    quoting = [item.index for item in removals if item.counted and item.counted.place in words.compactions]
+    sealed = [item.compaction for item in removals if facts.is_sealed(item.counted)]
+    quoting = [item.compaction for item in removals if item.counted.place in words.compactions]
     absence = _absence(facts, words)
     first = removals[0]
-    lost = first if absence is None else _last_before(removals, absence.first)
+    lost = first if absence is None else _losing(facts, words, removals, absence.first)
     step = first.step if absence is None else absence.first
     numbers = {
         "message": words.message,
         "quote": words.quote,
         "is_whole": words.is_whole,
-        "compaction": lost.index,
-        "compactions": [item.index for item in removals],
+        "compaction": lost.compaction,
+        "compactions": [item.compaction for item in removals],
         "quoted_by": quoting,
         "sealed": sealed,
         "last_step_verbatim": first.step - 1,
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
     }
-    silent = absence is None or lost.index in sealed
+    silent = absence is None or lost.compaction in sealed
     quote = words.quote if words.is_whole else f"{words.quote} …"
     sentence = f'Your request "{quote}" {_what_happened(step, absence, lost, quoting, sealed)}'
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", INFO if silent else WARNING, step, sentence, numbers, (), steps, len(removals))
 
 
-def _what_happened(step: int, absence: Absence | None, lost: Fired, quoting: list[int], sealed: list[int]) -> str:
-    left = f"left the context at {at_step(step)} ({compactions_words([lost.index])})"
-    if lost.index in sealed:
+def _what_happened(step: int, absence: Absence | None, lost: Removal, quoting: list[int], sealed: list[int]) -> str:
+    left = f"left the context at {at_step(step)} ({compactions_words([lost.compaction])})"
+    if lost.compaction in sealed:
         return f"{left}; the summary is not readable, so what it keeps of it is unknown."
     if absence is None:
         return f"{left}; the summary still quotes it." if quoting else f"{left}; later messages quote it."
     before = f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
     if absence.is_final:
         return f"{left}; nothing quotes it since.{before}"
-    return (
-        f"is in no request of {steps_words(absence.first, absence.last)} ({compactions_words([lost.index])}).{before}"
-    )
+    where = steps_words(absence.first, absence.last)
+    return f"is in no request of {where} ({compactions_words([lost.compaction])}).{before}"
 
 
-def _removals(facts: Facts, words: RequestWords) -> list[Fired]:
-    """The compactions of the request's turn after which the next request did not have the message itself."""
+def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
+    """The compactions of the request's turn after which the next request did not have the message itself, with those
+    that they replaced before any call was made."""
     users = facts.ledger.steps["user_event"]
+    fired = [item for item in facts.recording.fired if int(users[item.step]) == words.message]
     return [
-        item
-        for item in facts.recording.fired
-        if item.counted is not None
-        and int(users[item.step]) == words.message
-        and words.message < facts.ledger.bases[item.counted.place].at
-        and not holds(facts.ledger.bases[item.counted.place].view, words.message)
+        Removal(index, item.step, counted)
+        for item in fired
+        if item.counted is not None and _removes(facts, item.counted, words.message)
+        for index, counted in (*facts.replaced_by(item.counted), (item.index, item.counted))
+        if _removes(facts, counted, words.message)
     ]
 
 
-def _last_before(removals: list[Fired], step: int) -> Fired:
-    return [item for item in removals if item.step <= step][-1]
+def _removes(facts: Facts, item: CountedCompaction, message: int) -> bool:
+    base = facts.ledger.bases[item.place]
+    return message < base.at and not holds(base.view, message)
+
+
+def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: int) -> Removal:
+    """The compaction that lost it: of those before the first call without it, the one since which nothing has it.
+
+    Where one of several before the same call is sealed, one that can be read is named.
+    """
+    last = [item for item in removals if item.step <= step][-1]
+    events, absent = np.array(words.events, dtype=np.int64), [last]
+    for item in reversed([item for item in removals if item.step == last.step and item.compaction < last.compaction]):
+        base = facts.ledger.bases[item.counted.place]
+        if item.counted.place in words.compactions or _has_any(base.view, events):
+            break
+        absent.insert(0, item)
+    return next((item for item in absent if not facts.is_sealed(item.counted)), last)
 
 
 def _absence(facts: Facts, words: RequestWords) -> Absence | None:

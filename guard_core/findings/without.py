@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
+from guard_core.findings.counts import CountedCompaction
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import at_step, counted, if_window, percent, window_assumptions
@@ -21,10 +22,17 @@ MOST_APART = 0.25  # ours: real recordings of six agents lie within 0.07
 
 @dataclass(frozen=True)
 class Without:
-    """The same calls without the automatic compactions: prompt tokens per step, and the compactions left out."""
+    """The same calls without the automatic compactions: prompt tokens per step, the compactions left out that a call
+    followed, and those that they replaced before any call was made."""
 
     tokens: Ints
     removed: tuple[Fired, ...]
+    replaced: tuple[CountedCompaction, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many compactions are left out."""
+        return len(self.removed) + len(self.replaced)
 
 
 def without_automatic(case: Case) -> Without | None:
@@ -37,9 +45,10 @@ def without_automatic(case: Case) -> Without | None:
         return Without(whole, case.fired) if case.fired else None
     removed = tuple(item for item in case.fired if item.counted and item.counted.trigger != MANUAL)
     items = [item.counted for item in removed if item.counted]
-    if not removed or case.facts.is_uncounted or any(map(case.facts.removes_nothing, items)):
+    replaced = tuple(other for item in items for _, other in case.facts.replaced_by(item) if other.trigger != MANUAL)
+    if not removed or case.facts.is_uncounted or any(map(case.facts.removes_nothing, (*items, *replaced))):
         return None
-    return Without(_uncompacted(case.facts, {item.place for item in items}), removed)
+    return Without(_uncompacted(case.facts, {item.place for item in items}), removed, replaced)
 
 
 def _uncompacted(facts: Facts, removed: set[int]) -> Ints:
@@ -105,7 +114,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
     peak, first = int(tokens[peak_step]), without.removed[0]
     over = np.flatnonzero(tokens > window)
     numbers = {
-        "compactions": len(without.removed),
+        "compactions": without.count,
         "peak": peak,
         "peak_step": peak_step,
         "window": window,
@@ -118,13 +127,13 @@ def needless_or_needed(case: Case) -> list[Finding]:
             return []
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers)
-        return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, len(without.removed))]
+        return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, without.count)]
     late = np.flatnonzero(tokens[first.step :] > window)
     numbers["first"] = first.step
     if len(late) and not (case.is_recorded and first.before > window):
         numbers |= {"first_over": first.step + int(late[0]), "could_wait": int(late[0])}
     sentence = _needed_words(case, without, numbers)
-    return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, len(without.removed))]
+    return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, without.count)]
 
 
 def _assumptions(case: Case, without: Without) -> tuple[str, ...]:
@@ -137,7 +146,7 @@ def _assumptions(case: Case, without: Without) -> tuple[str, ...]:
 
 
 def _needless_words(case: Case, without: Without, numbers: dict[str, int]) -> str:
-    count, share = len(without.removed), percent(numbers["peak"] / numbers["window"])
+    count, share = without.count, percent(numbers["peak"] / numbers["window"])
     verb, which = ("was", "it") if count == 1 else ("were", "them")
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
@@ -167,13 +176,14 @@ def _name(without: Without) -> str:
 def _unsure(without: Without) -> str:
     if not _has_unknown(without):
         return ""
-    if len(without.removed) == 1:
+    if without.count == 1:
         return " The file does not say what triggered it; it is taken as automatic."
     return " The file does not say what triggered them; they are taken as automatic."
 
 
 def _has_unknown(without: Without) -> bool:
-    return any(item.counted and item.counted.trigger == UNKNOWN for item in without.removed)
+    items = (*(item.counted for item in without.removed if item.counted), *without.replaced)
+    return any(item.trigger == UNKNOWN for item in items)
 
 
 def avoided_overflows(case: Case) -> list[Finding]:

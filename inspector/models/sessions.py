@@ -10,7 +10,7 @@ from django.urls import reverse
 import guard_core
 from inspector.models.recordings import Recording
 
-REVISION = 3  # of what the list stores of findings; raise it when that changes while the engine does not
+REVISION = 4  # of what the list stores of findings; raise it when that changes while the engine does not
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
 

@@ -51,7 +51,7 @@ def _first(bridge: Bridge) -> str:
 
 def _last(bridge: Bridge) -> str:
     if bridge.after_step is None:
-        return "after, no call came"
+        return "after, never sent"
     return f"first request after, step {step_number(bridge.after_step):,}"
 
 
@@ -141,8 +141,11 @@ def _words(bridge: Bridge) -> str:
     )
 
 
-def notes(bridge: Bridge, recorded: bool, agent_before: int | None, agent_after: int | None) -> list[str]:
-    """What the table cannot say: the agent's own figures, and what the request after it holds beyond this file."""
+def notes(
+    bridge: Bridge, recorded: bool, agent_before: int | None, agent_after: int | None, *, is_replaced: bool = False
+) -> list[str]:
+    """What the table cannot say: the agent's own figures, and what the request after it holds beyond this file.
+    `is_replaced`: the next compaction came before any call."""
     figures = ((agent_before, "before"), (agent_after, "after"))
     own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
     said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
@@ -155,5 +158,6 @@ def notes(bridge: Bridge, recorded: bool, agent_before: int | None, agent_after:
         )
         said.append(f"{rest.after:,} tokens of the first request after it are not in this file: {why}.")
     if bridge.after_step is None:
-        said.append("No call came after it, so the request after it is modelled from the messages that it kept.")
+        why = "No call was made before the next compaction" if is_replaced else "No call came after it"
+        said.append(f"{why}, so the request after it is modelled from the messages that it kept.")
     return said

@@ -122,8 +122,15 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
         "figures": bridges.header(bridge),
         "bridge": bridges.table(bridge, found.attribution, recorded=item.recorded),
         "bars": bridges.bars(bridge),
-        "bridge_notes": bridges.notes(bridge, item.recorded, item.agent_before, item.agent_after),
+        "bridge_notes": bridges.notes(
+            bridge, item.recorded, item.agent_before, item.agent_after, is_replaced=_is_replaced(page, item)
+        ),
     }
+
+
+def _is_replaced(page: Frame, item: Compaction) -> bool:
+    """Did another compaction come before any call was made with this one."""
+    return item.recorded and bool((page.analysis.ledger.steps["epoch"] > item.place).any())
 
 
 def _sentences(page: Frame, item: Compaction) -> list[str]:

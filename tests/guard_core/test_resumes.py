@@ -33,13 +33,14 @@ LOG = (
     user("One more"),
     model("Done"),
 )
+BASE = (Span(0, 3), Inserted(0), Span(3, 4))
 COUNTS = (1_000, 1_200, 1_600, 1_700)  # 1,400 without what the resumed history repeats
 
 
-def resumed(*later: RecordedCompaction, base=(Span(0, 3), Inserted(0), Span(3, 4)), at=4) -> Session:
+def resumed(*later: RecordedCompaction, base=BASE) -> Session:
     """Calls at 1, 3, 5 and 7 events; before the third the session is resumed and repeats the tool's result."""
     calls = tuple(ModelCall(at, at, tokens) for at, tokens in zip((1, 3, 5, 7), COUNTS, strict=True))
-    again = RecordedCompaction(at, Evidence.INFERRED, "edit", base, (LOG[2],), trigger=RESUME)
+    again = RecordedCompaction(4, Evidence.INFERRED, "edit", base, (LOG[2],), trigger=RESUME)
     return session(*LOG, calls=calls, compactions=(again, *later))
 
 
@@ -57,7 +58,7 @@ def test_a_replay_without_compaction_has_the_recorded_counts_after_a_resume():
 
 
 def test_a_history_that_lost_a_message_is_not_the_whole_log():
-    _, counts, sources = uncompacted(resumed(base=(Span(0, 1), Span(3, 4))))
+    _, _, sources = uncompacted(resumed(base=(Span(0, 1), Span(3, 4))))
     assert sources.tolist() == [1, 1, 2, 2]
 
 

@@ -1,12 +1,15 @@
 """Requests of the user: quoted, looked for in every later request and summary, and the compaction that lost them."""
 
 import pytest
+from msgspec.structs import replace
 
+from guard_core.checker import check
 from guard_core.findings import Facts, recorded_findings, request_words
 from guard_core.ledger import Ledger
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
+from guard_core.window_evidence import judge_session
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import compaction, of_replay, record, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
@@ -51,8 +54,52 @@ def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_
     assert found.sentence.endswith("nothing quotes it since. Compaction 1 still quoted it.")
 
 
+@pytest.mark.parametrize(
+    ("summaries", "blamed"),
+    [(("nothing of it", "nothing"), 0), ((f"Task: {ASK}", "nothing"), 1), (("nothing", f"Task: {ASK}", "nothing"), 2)],
+)
+def test_of_compactions_between_the_same_two_calls_the_one_that_lost_it_is_blamed(summaries, blamed):
+    built = talk(*(compaction(3, summary=summary) for summary in summaries))
+    (found,) = lost(built)
+    assert (found.numbers["compaction"], found.numbers["compactions"]) == (blamed, list(range(len(summaries))))
+    assert f"left the context at step 3 (compaction {blamed + 1})" in found.sentence
+    assert check(built, [found], judge_session(built)) == []
+    for other in set(range(len(summaries))) - {blamed}:
+        lie = replace(found, numbers={**found.numbers, "compaction": other})
+        assert check(built, [lie], judge_session(built))
+
+
+def test_a_compaction_that_brings_the_request_back_before_any_call_loses_nothing():
+    assert lost(talk(compaction(3), compaction(3, (0, 1)))) == []
+
+
 def test_white_space_is_folded_before_words_are_compared():
     assert lost(talk(compaction(3, summary=f"Task:\n  {ASK.replace(' ', chr(10))}")))[0].severity == "info"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ("Please rename the column Tenant to Workspace", "please rename the column tenant to WORKSPACE"),
+        ('Set it to "on" for all of the workers', "Set it to “on” for all of the workers"),
+        ("Don't touch the tests of the parser", "Don’t touch the tests of the parser"),
+        ("Fix pages 3-5 - and nothing else, please", "Fix pages 3–5 — and nothing else, please"),
+        ("Fix pages 3--5 and nothing else, please", "Fix pages 3—5 and nothing else, please"),
+        ("Wait for the build... then run the tests", "Wait for the build… then run the tests"),
+        ("Write «hello» into the file, please", "Write 'hello' into\n\u00a0the  file, please"),
+    ],
+)
+def test_a_quotation_in_other_letters_and_typography_is_one(ask, said):
+    for request, summary in ((ask, said), (said, ask)):
+        built = talk(compaction(3, summary=f"The user asked: {summary}"), ask=request)
+        (found,) = lost(built)
+        assert (found.severity, found.numbers["quoted_by"]) == ("info", [0])
+        assert check(built, [found], judge_session(built)) == []
+
+
+def test_a_request_in_other_words_is_not_quoted():
+    (found,) = lost(talk(compaction(3, summary=ASK.replace("column", "row"))))
+    assert (found.severity, found.numbers["quoted_by"]) == ("warning", [])
 
 
 def test_a_request_that_is_kept_verbatim_is_not_lost():

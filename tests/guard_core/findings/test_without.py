@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from guard_core.findings import Facts, recorded_findings
+from guard_core.checker import check
+from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.findings.without import without_automatic
 from guard_core.policies import get_policy
 from guard_core.recordings import read
@@ -32,6 +33,17 @@ def test_compactions_without_which_all_would_have_fitted_are_needless():
     assert found.numbers["peak"] < 9_000
     assert found.numbers["calls_over"] == 0
     assert {"same_turns", "modelled_tokens"} <= set(found.assumptions)
+
+
+def test_compactions_between_the_same_two_calls_are_counted_as_one_need():
+    """The second one replaced the first before any call was made with it."""
+    built = chat(*TWICE, window=10_000, compactions=(CUTS[0], CUTS[0], CUTS[1]))
+    facts = Facts.of(built)
+    found = {finding.kind: finding for finding in recorded_findings(facts)}["needless"]
+    assert (found.numbers["compactions"], found.count, found.step) == (3, 3, 4)
+    verdict = recorded_verdict(facts, (found,))
+    assert verdict.sentence.startswith("3 compactions, none needed")
+    assert check(built, [found], facts.window, verdict) == []
 
 
 def test_a_manual_compaction_is_never_needless():
