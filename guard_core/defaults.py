@@ -34,6 +34,11 @@ MIN_KEEP = 3
 EM_DASH = "—"  # in the summary's end marker until commit 716cdce
 HYPHEN = "-"
 
+LOOP_LENGTH = 3  # compactions at consecutive steps, none of which gets below the threshold; ours
+
+MIN_WINDOW = 256  # tokens; ours: a window outside of the two is a slip of the keyboard
+MAX_WINDOW = 100_000_000
+
 WINDOW = 128_000  # ContextGuard's registry for an unknown model
 MAX_OUTPUT_TOKENS = 4_096  # the same
 

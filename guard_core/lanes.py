@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import STARTS_WITH_MARKER
+from guard_core.defaults import LOOP_LENGTH
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.contents import Costs
@@ -33,7 +34,6 @@ Floats = NDArray[np.float64]
 Row = tuple[int, ...]  # the fields of guard_core.sweep.Figures
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 4, 512
-LOOP_LENGTH = 3
 
 
 def can_run(policy: Policy, summarizer: SizeModel) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from guard_core import defaults
+from guard_core.defaults import LOOP_LENGTH
 from guard_core.errors import SettingError
 from guard_core.findings.words import at_step
 from guard_core.lanes import can_run, is_plain, run_lanes
@@ -22,7 +23,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import assumed_usage, replay
-from guard_core.simulator.running import LOOP_LENGTH, vain_streaks
+from guard_core.simulator.running import vain_streaks
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.usage import Usage

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from guard_core import defaults
 from guard_core.errors import SettingError
 
-MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens; ours: a window outside is a slip of the keyboard
-
 
 @dataclass(frozen=True)
 class BufferRule:
@@ -81,8 +79,8 @@ def parse_window(text: str) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) < 13):
         raise SettingError(f"a window is a number of tokens such as 200000, 200k or 1M, not {text.strip()[:40]!r}")
     tokens = int(digits) * unit
-    if not MIN_WINDOW <= tokens <= MAX_WINDOW:
-        raise SettingError(f"a window has {MIN_WINDOW:,} to {MAX_WINDOW:,} tokens, not {tokens:,}")
+    if not defaults.MIN_WINDOW <= tokens <= defaults.MAX_WINDOW:
+        raise SettingError(f"a window has {defaults.MIN_WINDOW:,} to {defaults.MAX_WINDOW:,} tokens, not {tokens:,}")
     return tokens
 
 

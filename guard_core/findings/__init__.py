@@ -17,13 +17,11 @@ from guard_core.findings.counts import (
 )
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, request_words
-from guard_core.findings.repetition import LOOP_LENGTH
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.verdict import recorded_verdict, replayed_verdict
 from guard_core.trace import Trace
 
 __all__ = [
-    "LOOP_LENGTH",
     "NEAR_MISS_SHARE",
     "Case",
     "CompactionCounts",

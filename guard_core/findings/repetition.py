@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from guard_core.defaults import LOOP_LENGTH
 from guard_core.findings.claims import ERROR, INFO, LISTED, MODELLED_TOKENS, WARNING, Finding
 from guard_core.findings.facts import Case, Fired
 from guard_core.findings.words import at_step, counted, steps_words
 
 # Ours, like the words.
-LOOP_LENGTH = 3  # compactions at consecutive steps
 THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer than so many steps after the one before
 # The history is back in a request that is larger than the one after the compaction by 1.5 times what was added since
 # (estimates of that may be a third too low) and half of what the compaction removed.

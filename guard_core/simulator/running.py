@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from guard_core.defaults import LOOP_LENGTH
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Policy
 from guard_core.replay import replay
@@ -13,8 +14,6 @@ from guard_core.simulator.scenarios import Scenario
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Trace
-
-LOOP_LENGTH = 3  # compactions at consecutive steps, none of which gets below the threshold
 
 
 class ScenarioResult(msgspec.Struct, frozen=True):

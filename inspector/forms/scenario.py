@@ -15,7 +15,6 @@ from guard_core.simulator.scenarios import Scenario, server_tools
 from inspector.playing import POLICIES, Guard, all_profiles, guards
 from inspector.presenters.numbers import turn_index, turn_number
 
-MIN_WINDOW, MAX_WINDOW = 256, 100_000_000  # tokens
 MAX_TURNS = 1_000
 MAX_STEPS = 4_000  # model calls: one a turn, and one for parallel results or one for each result of a chain
 MAX_RESULTS = 200  # of one turn
@@ -94,7 +93,7 @@ class ScenarioForm(forms.Form):
     """Everything that makes a simulation. Without a plan all turns are alike, or every n-th has tools."""
 
     title = _text("Name", MAX_TITLE, "shown in the list of sessions")
-    window = SizeField("Context window", MAX_WINDOW, MIN_WINDOW, "tokens")
+    window = SizeField("Context window", defaults.MAX_WINDOW, defaults.MIN_WINDOW, "tokens")
     ratio = forms.FloatField(
         label="Ratio",
         min_value=0.1,

@@ -14,8 +14,9 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from guard_core.attribution import attribute
+from guard_core.defaults import LOOP_LENGTH
 from guard_core.errors import GuardError
-from guard_core.findings import LOOP_LENGTH, Facts, conclusions, request_words
+from guard_core.findings import Facts, conclusions, request_words
 from guard_core.findings.verdict import peak_of
 from guard_core.models import main_model
 from guard_core.window_evidence import judge_session

@@ -19,6 +19,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Part, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude import attachments as claude_attachments
+from guard_core.recordings.formats.claude import look
 from guard_core.recordings.formats.claude.draft import Draft, path_of
 from guard_core.recordings.formats.claude.lines import (
     NAME,
@@ -38,7 +39,7 @@ from guard_core.recordings.formats.claude.lines import (
 from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import Prompt
 from guard_core.recordings.formats.claude.tree import Node, parents_first
-from guard_core.recordings.reading import fields, looks, normalise
+from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
@@ -71,7 +72,7 @@ class ClaudeTranscriptFormat:
         return ClaudeTranscriptReader(source).read()
 
     def first_look(self, source: ByteSource) -> FirstLook:
-        return looks.look(source, looks.ClaudeCodeLine)
+        return look.look(source)
 
 
 FORMAT = ClaudeTranscriptFormat()

@@ -25,9 +25,10 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart, part_text, utf8_bytes
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.codex import lines as codex_lines
+from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
 from guard_core.recordings.formats.openai import items as responses_items
-from guard_core.recordings.reading import fields, looks
+from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex, view_of
@@ -57,7 +58,7 @@ class CodexRolloutFormat:
         return reader.recording()
 
     def first_look(self, source: ByteSource) -> FirstLook:
-        return looks.look(source, looks.CodexLine)
+        return look.look(source)
 
 
 class Where(NamedTuple):

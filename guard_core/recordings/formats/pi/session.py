@@ -33,8 +33,9 @@ from guard_core.events import (
     ToolResultPart,
 )
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.pi import look
 from guard_core.recordings.formats.pi.system import SystemPrompt
-from guard_core.recordings.reading import fields, looks
+from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
@@ -79,7 +80,7 @@ class PiSessionFormat:
         return reader.recording()
 
     def first_look(self, source: ByteSource) -> FirstLook:
-        return looks.look(source, looks.PiLine)
+        return look.look(source)
 
 
 def _is_header(obj: dict[str, Any]) -> bool:
