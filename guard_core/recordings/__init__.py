@@ -16,7 +16,6 @@ import msgspec
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
-from guard_core.recordings.known_names import NAMES
 from guard_core.recordings.reading.ahead import Ahead
 from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.reading.limits import Limits
@@ -94,7 +93,7 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
 def read_source(source: ByteSource) -> Recording:
     """Read an open source with the format that recognises it."""
     format_ = detect(source)
-    source.watch = Watch(NAMES[format_.name]) if format_.name in NAMES else None
+    source.watch = Watch(format_.known_names) if format_.known_names is not None else None
     try:
         found = format_.read(source)
     except UNFORESEEN as error:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from guard_core.recordings.reading.known_names import Names
 from guard_core.recordings.reading.notes import ImportNotes, Problem
 from guard_core.recordings.reading.source import ByteSource, Progress
 from guard_core.sessions import Session
@@ -53,6 +54,10 @@ class RecordingFormat(Protocol):
 
     name: str  # "claude-code": as in facts, URLs, the registry
     label: str  # "Claude Code": for people
+
+    @property
+    def known_names(self) -> Names | None:
+        """The names of its counts and tool parts: others that look like such are noted. None: nothing is looked for."""
 
     def matches(self, source: ByteSource) -> bool: ...
 

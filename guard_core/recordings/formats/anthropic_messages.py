@@ -22,6 +22,18 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai.completions import ChatReader, is_message
 from guard_core.recordings.reading import chat, fields, log_look, log_records
 from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.known_names import (
+    ANTHROPIC_COUNTS,
+    ANTHROPIC_ENDINGS,
+    ANTHROPIC_KINDS,
+    ANTHROPIC_TOOLS,
+    ANTHROPIC_USAGE,
+    CHAT_COUNTS,
+    CHAT_USAGE,
+    RESPONSES,
+    Names,
+    words,
+)
 from guard_core.recordings.reading.requests import Declared, Request
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
@@ -33,11 +45,24 @@ _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"}
 _HEADS = 200  # messages looked at for a block that only Anthropic has
 
 
+_KNOWN_NAMES = Names(
+    usage=ANTHROPIC_USAGE | CHAT_USAGE,
+    counts=ANTHROPIC_COUNTS | CHAT_COUNTS,
+    beside=words("prompt_tokens input_tokens promptTokens cleared_input_tokens cleared_tool_uses"),
+    holders=RESPONSES,
+    tools=ANTHROPIC_TOOLS | words("tool_choice"),
+    kinds=ANTHROPIC_KINDS,
+    tool_endings=ANTHROPIC_ENDINGS,
+    passed_over=words("context_management"),
+)
+
+
 class AnthropicFormat:
     """Anthropic messages and logs of their requests."""
 
     name = NAME
     label = "Anthropic messages"
+    known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:

@@ -23,6 +23,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
@@ -34,9 +35,19 @@ IN_WORDS = "Performed context summarization and handoff to continue task."
 SUBAGENT_DEPTH = 4  # trajectories inside trajectories; the format allows any
 
 
+_KNOWN_NAMES = Names(
+    usage=words("metrics final_metrics"),
+    counts=words("prompt_tokens completion_tokens cached_tokens total_prompt_tokens total_completion_tokens"),
+    beside=words("tokens_before tokens_after"),
+    tools=words("tool_calls tool_definitions function tools"),
+    passed_over=words("extra"),
+)
+
+
 class AtifFormat:
     name = "atif"
     label = "ATIF"
+    known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
         value = source.json() if source.shape is Shape.JSON else None

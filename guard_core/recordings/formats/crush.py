@@ -41,6 +41,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -54,9 +55,17 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
 
 
+_KNOWN_NAMES = Names(
+    beside=words("prompt_tokens completion_tokens"),
+    holders=words("data"),
+    tools=words("tool_call tool_result tool_use function data"),
+)
+
+
 class CrushFormat:
     name = "crush"
     label = "Crush"
+    known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:

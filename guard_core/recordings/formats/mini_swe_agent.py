@@ -21,6 +21,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.known_names import CHAT_COUNTS, CHAT_TOOLS, CHAT_USAGE, Names, words
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import ModelCall
 
@@ -28,9 +29,18 @@ from guard_core.sessions import ModelCall
 OWN_WORDS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT", "mswea_bash_command")
 
 
+_KNOWN_NAMES = Names(
+    usage=CHAT_USAGE,
+    counts=CHAT_COUNTS,
+    tools=CHAT_TOOLS | words("actions output function_call_output"),
+    passed_over=words("config"),
+)
+
+
 class MiniSweAgentFormat:
     name = "mini-swe-agent"
     label = "mini-swe-agent"
+    known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
         heads = source.head_lines(2) if source.shape is Shape.LINES else []

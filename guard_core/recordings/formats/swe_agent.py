@@ -24,14 +24,24 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.known_names import CHAT_TOOLS, Names, words
 from guard_core.recordings.reading.rebase import view_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction, Session
+
+_KNOWN_NAMES = Names(
+    usage=words("model_stats"),
+    counts=words("tokens_sent tokens_received api_calls"),
+    tools=CHAT_TOOLS | words("tool_call_ids"),
+    passed_over=words("replay_config environment state"),
+    totals=True,
+)
 
 
 class SweAgentFormat:
     name = "swe-agent"
     label = "SWE-agent"
+    known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
         value = source.json() if source.shape is Shape.JSON else None

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from guard_core.recordings.known_names import Names
 from guard_core.recordings.reading import fields, placeholders
+from guard_core.recordings.reading.known_names import Names
 from guard_core.recordings.reading.normalise import ALLOWED, MAX_TOKENS
 
 JSON = dict[str, Any]

@@ -15,6 +15,7 @@ import msgspec
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.adk import events as adk_events
+from guard_core.recordings.formats.adk.known_names import NAMES
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.sqlite_source import Database, DatabaseRow, tables
@@ -51,6 +52,7 @@ class AdkDatabaseFormat:
 
     name = adk_events.NAME
     label = "Google ADK database"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         found = tables(source)

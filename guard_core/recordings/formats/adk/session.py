@@ -7,6 +7,7 @@ from typing import Any
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.adk import events as adk_events
+from guard_core.recordings.formats.adk.known_names import NAMES
 from guard_core.recordings.formats.adk.parts import pick
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.source import ByteSource, Shape
@@ -18,6 +19,7 @@ class AdkSessionFormat:
 
     name = adk_events.NAME
     label = "Google ADK session"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:

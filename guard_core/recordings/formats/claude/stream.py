@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.claude.known_names import NAMES
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     Boundary,
@@ -54,6 +55,7 @@ class ClaudeStreamFormat:
 
     name = NAME
     label = "Claude Code"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:

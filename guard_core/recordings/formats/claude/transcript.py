@@ -21,6 +21,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude import attachments as claude_attachments
 from guard_core.recordings.formats.claude import look
 from guard_core.recordings.formats.claude.draft import Draft, path_of
+from guard_core.recordings.formats.claude.known_names import NAMES
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     Boundary,
@@ -56,6 +57,7 @@ class ClaudeTranscriptFormat:
 
     name = NAME
     label = "Claude Code"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         """Lines with a `uuid` know their parent and session; files of side lines alone are known by their kinds."""

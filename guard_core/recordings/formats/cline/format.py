@@ -23,6 +23,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.anthropic_messages import message_event
+from guard_core.recordings.formats.cline.known_names import NAMES
 from guard_core.recordings.formats.cline.screen import ScreenReader
 from guard_core.recordings.formats.openai.completions import is_message
 from guard_core.recordings.reading import fields, wrong_kinds
@@ -51,6 +52,7 @@ class ClineFormat:
 
     name = NAME
     label = "Cline, Roo Code"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is not Shape.JSON:

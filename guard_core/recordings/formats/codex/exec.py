@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.codex.exec_thread import LABEL, NAME, ExecThread
+from guard_core.recordings.formats.codex.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
@@ -32,6 +33,7 @@ class CodexExecFormat:
 
     name = NAME
     label = LABEL
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         heads = [line.obj for line in source.head_lines()]

@@ -27,6 +27,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.codex import lines as codex_lines
 from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
+from guard_core.recordings.formats.codex.known_names import NAMES
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -46,6 +47,7 @@ class CodexRolloutFormat:
 
     name = "codex"
     label = "Codex CLI"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         return codex_lines.is_rollout(source)

@@ -23,6 +23,7 @@ import msgspec
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.copilot import look as copilot_look
 from guard_core.recordings.formats.copilot.context import Context, result_text, tool_calls
+from guard_core.recordings.formats.copilot.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
@@ -37,6 +38,7 @@ _MESSAGES = frozenset({"user.message", "assistant.message", "system.message"})
 class CopilotFormat:
     name = "copilot-cli"
     label = "Copilot CLI"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         lines = source.head_lines()

@@ -27,6 +27,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini import look as gemini_look
 from guard_core.recordings.formats.gemini import result as gemini_json
 from guard_core.recordings.formats.gemini import stream as gemini_stream
+from guard_core.recordings.formats.gemini.known_names import NAMES
 from guard_core.recordings.formats.gemini.messages import (
     SNAPSHOT,
     GeminiMessage,
@@ -56,6 +57,7 @@ class GeminiFormat:
 
     name = NAME
     label = "Gemini CLI"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:

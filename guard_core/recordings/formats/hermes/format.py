@@ -19,6 +19,7 @@ from typing import Any
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.hermes.contexts import HermesReader
+from guard_core.recordings.formats.hermes.known_names import NAMES
 from guard_core.recordings.formats.hermes.trajectories import read_trajectory
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter
@@ -34,6 +35,7 @@ OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start"
 class HermesFormat:
     name = "hermes"
     label = "Hermes"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:

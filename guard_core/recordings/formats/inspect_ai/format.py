@@ -27,6 +27,7 @@ import msgspec
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.inspect_ai.known_names import NAMES
 from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -45,6 +46,7 @@ ATTACHMENT = re.compile(r"attachment://([0-9A-Za-z]{8,64})")
 class InspectFormat:
     name = "inspect"
     label = "Inspect"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.ZIP:

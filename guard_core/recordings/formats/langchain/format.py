@@ -21,6 +21,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.langchain import look as langchain_look
+from guard_core.recordings.formats.langchain.known_names import NAMES
 from guard_core.recordings.formats.langchain.messages import body_of, event_of, is_message, kind_of, model_of, usage_of
 from guard_core.recordings.formats.langchain.runs import Runs, all_runs, runs_in
 from guard_core.recordings.reading import fields, wrong_kinds
@@ -37,6 +38,7 @@ SUMMARY_WORDS = "Here is a summary of the conversation to date:"  # langchain's 
 class LangChainFormat:
     name = "langchain"
     label = "LangChain"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:

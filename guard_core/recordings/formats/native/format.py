@@ -70,6 +70,7 @@ class NativeFormat:
 
     name = NAME
     label = "Compaction Inspector export"
+    known_names = None
 
     def matches(self, source: ByteSource) -> bool:
         """A header, or the lines that stand behind one: an export without its header is told as that."""

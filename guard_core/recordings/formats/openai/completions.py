@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, streams, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
@@ -45,6 +46,7 @@ class ChatCompletionsFormat:
 
     name = NAME
     label = "OpenAI chat messages"
+    known_names = known_names.CHAT_COMPLETIONS
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:

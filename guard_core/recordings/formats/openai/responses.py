@@ -22,6 +22,7 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai import items as responses_items
+from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
@@ -44,6 +45,7 @@ class ResponsesFormat:
 
     name = NAME
     label = "OpenAI Responses"
+    known_names = known_names.RESPONSES_API
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:

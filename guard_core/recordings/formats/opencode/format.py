@@ -14,6 +14,7 @@ from typing import Any
 
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.opencode.known_names import NAMES
 from guard_core.recordings.formats.opencode.session import JSON, NAME, read_session
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
@@ -32,6 +33,7 @@ class OpenCodeFormat:
 
     name = NAME
     label = "OpenCode"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:

@@ -34,6 +34,7 @@ from guard_core.recordings.formats.openhands.conversations import (
     is_event,
     is_row,
 )
+from guard_core.recordings.formats.openhands.known_names import NAMES
 from guard_core.recordings.formats.openhands.usage import RecordedUsage
 from guard_core.recordings.formats.openhands.view import Sent
 from guard_core.recordings.reading import chat, fields, wrong_kinds
@@ -56,6 +57,7 @@ CONDENSER_USAGE = "condenser"
 class OpenHandsFormat:
     name = "openhands"
     label = "OpenHands"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:

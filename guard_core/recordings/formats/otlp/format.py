@@ -40,6 +40,7 @@ from guard_core.recordings.formats.otlp import look as trace_look
 from guard_core.recordings.formats.otlp.content import answer_of, read_content
 from guard_core.recordings.formats.otlp.joining import joined
 from guard_core.recordings.formats.otlp.kinds import first, first_value
+from guard_core.recordings.formats.otlp.known_names import NAMES
 from guard_core.recordings.formats.otlp.spans import (
     LOGS,
     RESOURCES,
@@ -64,6 +65,7 @@ _POSITION = re.compile(r"(.+)_\d+")
 class OtlpFormat:
     name = "otel"
     label = "OpenTelemetry traces (OTLP)"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.pi import session as pi
+from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Line
@@ -46,6 +47,7 @@ class PiEventFormat:
 
     name = NAME
     label = pi.FORMAT.label
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         heads = [line.obj for line in source.head_lines()]

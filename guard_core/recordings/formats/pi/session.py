@@ -34,6 +34,7 @@ from guard_core.events import (
 )
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.pi import look
+from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -61,6 +62,7 @@ class PiSessionFormat:
 
     name = "pi"
     label = "pi"
+    known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape not in (Shape.LINES, Shape.JSON):

@@ -8,11 +8,11 @@ import re
 import pytest
 
 from guard_core.errors import DamagedRecording, RecordingError
-from guard_core.recordings import read
-from guard_core.recordings.known_names import NAMES
+from guard_core.recordings import FORMATS, read
 from tests.guard_core.recordings.checks import SAMPLES, lines
 from tests.recordings.seeds import SEEDS, database
 
+NAMES = {format_.name: format_.known_names for format_ in FORMATS if format_.known_names is not None}
 FIGURES = ("model_calls", "tool_calls", "tool_results", "prompt_tokens_sum")
 TEXTS = {name: content for name, content in SEEDS.items() if not content.startswith((b"SQLite", b"PK"))}
 SMALL = 130_000  # bytes of a sample that is read often

@@ -1,0 +1,21 @@
+"""The names under which Copilot CLI writes counts of tokens and tool calls."""
+
+from __future__ import annotations
+
+from guard_core.recordings.reading.known_names import Names, words
+
+NAMES = Names(
+    usage=words("usage modelMetrics tokenDetails compactionTokensUsed"),
+    counts=words("input output cachedInput inputTokens outputTokens cacheReadTokens cacheWriteTokens reasoningTokens"),
+    beside=words(
+        "conversationTokens currentTokens inputTokens outputTokens systemTokens toolDefinitionsTokens"
+        " cacheReadTokens cacheWriteTokens reasoningTokens preCompactionTokens postCompactionTokens tokensRemoved"
+        " preTruncationTokensInMessages postTruncationTokensInMessages tokensRemovedDuringTruncation"
+    ),
+    holders=words("data"),
+    tools=words(
+        "toolRequests function tools data tool.execution_start tool.execution_complete tool.user_requested"
+        " tool.execution_progress tool.execution_partial_result"
+    ),
+    passed_over=words("toolTelemetry toolMetrics result"),
+)
