@@ -15,6 +15,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _PIECE = 128 * 1024  # bytes
 GROWN = 20_000_000  # bytes; giving back takes tens of milliseconds
 _after_trim = 0
+_at_start = 0
 
 
 def keep_little() -> None:
@@ -24,20 +25,23 @@ def keep_little() -> None:
             choose(option, value)
 
 
-def release() -> None:
-    """Drop what can be loaded again, too: for a process that has nothing to do."""
-    from guard_core.tokens import tokenizer
+def note_start() -> None:
+    """Call what the process holds now its size at the start."""
+    global _at_start
+    _at_start = resident()
 
-    tokenizer.load.cache_clear()
-    trim()
+
+def grown_by(size: int) -> bool:
+    """Has the process grown by more than so many bytes since its start?"""
+    return _at_start > 0 and resident() - _at_start > size
 
 
 def trim_if_grown() -> None:
-    """The same after a piece of work, where the process has grown by more than GROWN since it last gave back."""
+    """Give memory back after a piece of work, where the process has grown by more than GROWN since the last time."""
     global _after_trim
-    if (now := _resident()) - _after_trim > GROWN:
+    if (now := resident()) - _after_trim > GROWN:
         trim()
-        _after_trim = _resident()
+        _after_trim = resident()
     _after_trim = min(_after_trim, now)
 
 
@@ -48,8 +52,8 @@ def trim() -> None:
         give_back(0)
 
 
-def _resident() -> int:
-    """Bytes; 0 where the system does not say."""
+def resident() -> int:
+    """Bytes of this process in memory; 0 where the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

@@ -29,13 +29,18 @@ LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
 HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed within importing.LEASE
-RELEASE_AFTER = 5  # heartbeats without a job; then memory is given back
+IDLE_AFTER = 5  # heartbeats without a job
+RENEW_FROM = 30_000_000  # bytes by which one import, or all jobs until it is idle, have grown a process: it begins anew
 RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
 SWEEP_EVERY = 43_200  # heartbeats between two sweeps of the data folder: a day
 
 
 class Stop(BaseException):
     """The process was asked to end: whatever runs is undone and handed back."""
+
+
+class Renew(BaseException):
+    """The process has grown and has no job in hand: it begins anew, which gives all of its memory back."""
 
 
 class Bell:
@@ -70,9 +75,22 @@ def main(piped: bool = False) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN if piped else _stop)  # Ctrl-C goes to the server, which ends its worker
     gc.set_threshold(GARBAGE_EVERY, 20, 50)
     _load_ahead()
+    memory.note_start()
     with suppress(Stop):
-        _work(bell)
+        try:
+            _work(bell)
+        except Renew:
+            _begin_anew()
     return 0
+
+
+def _begin_anew() -> None:
+    """The same process with the same standard input and locks, but without what it has in memory. A byte that was read
+    from the pipe is no loss: a process that begins looks for jobs first."""
+    from django.db import connections
+
+    connections.close_all()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command
 
 
 _stopping = threading.Event()
@@ -102,6 +120,8 @@ def _work(bell: Bell) -> None:
                 connections.close_all()  # one that is stuck in a lock would stay stuck
                 time.sleep(1)
             bell.wait()
+            if heart.idle and memory.grown_by(RENEW_FROM):
+                raise Renew
 
 
 def run_ready_tasks(heart: Heartbeat) -> None:
@@ -110,11 +130,12 @@ def run_ready_tasks(heart: Heartbeat) -> None:
     from django_tasks_db.management.commands.db_worker import Worker
 
     from inspector.services.importing import hand_back
+    from inspector.tasks import import_recording
 
     class Runner(Worker):
         def run_task(self, db_task_result: Any) -> None:
             job_id = next(iter(db_task_result.args_kwargs["args"]), "")
-            heart.job_id = job_id
+            heart.job_id, before = job_id, memory.resident()
             try:
                 super().run_task(db_task_result)
             finally:  # a job that failed with the database is nobody's: its lease must run out
@@ -123,6 +144,8 @@ def run_ready_tasks(heart: Heartbeat) -> None:
             if _stopping.is_set():  # the task was broken off: django-tasks took the exception for a failure of the task
                 hand_back(job_id)
                 raise Stop
+            if db_task_result.task_path == import_recording.module_path and memory.resident() - before > RENEW_FROM:
+                raise Renew  # what comes next loads tokenizers, beside what a long file has left behind
 
     Runner(
         queue_names=["*"],
@@ -148,6 +171,7 @@ class Heartbeat:
         self.job_id = job_id
         self._wake = wake
         self._over = threading.Event()
+        self._quiet = 0  # beats without a job
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Heartbeat:
@@ -157,18 +181,21 @@ class Heartbeat:
     def __exit__(self, *_: object) -> None:
         self._over.set()
 
+    @property
+    def idle(self) -> bool:
+        """Has there been nothing to do for some time?"""
+        return self._quiet >= IDLE_AFTER
+
     def _run(self) -> None:
         from django.db import connection
 
         from inspector import health
 
-        number = quiet = 0
+        number = 0
         while not self._over.wait(HEARTBEAT_EVERY):
             health.beat()
             number += 1
-            quiet = 0 if self.job_id else quiet + 1
-            if quiet == RELEASE_AFTER:
-                memory.release()
+            self._quiet = 0 if self.job_id else self._quiet + 1
             self.beat(resume=number % RESUME_EVERY == 0, sweep=number % SWEEP_EVERY == 1)
         connection.close()
 

@@ -20,7 +20,7 @@ from inspector.reading.messages import Failed, Message, read
 from inspector.reading.telling import Options
 
 WAIT = 0.1  # seconds without a message between two words about it
-AHEAD = 4  # messages that wait
+AHEAD = 2  # messages that wait
 # So that glibc gives back what is free at the end of the heap (mallopt(3): a fixed value is not adjusted any more; by
 # default it waits for more the larger the pieces were that a process had).
 _MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": str(128 * 1024)}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inspector import serve
-from tests.services.server import PATIENCE, Running, command, running, until
+from tests.services.server import PATIENCE, Running, command, running, transcript, until
 
 
 def test_it_says_where_it_listens_and_is_healthy(server: Running) -> None:
@@ -109,3 +109,21 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux what a process has loaded")
+def test_an_idle_worker_begins_anew_without_what_its_jobs_have_loaded(tmp_path: Path) -> None:
+    with running(tmp_path) as started:
+        (worker,) = until(started.workers)
+        started.send("short.json", transcript())
+        until(lambda: "tiktoken" in _loaded(worker))
+        until(lambda: "tiktoken" not in _loaded(worker) and "_sqlite3" in _loaded(worker))
+        assert started.workers() == [worker], "the same process, which the server need not start"
+        second = json.loads(started.send("second.json", transcript()).body)["imports"][0]["url"]
+        until(lambda: second.startswith("/s/") or started.get(second).headers.get("location", ""))
+        assert started.stop() == 0
+
+
+def _loaded(pid: int) -> str:
+    """The files that a process has in memory."""
+    return Path(f"/proc/{pid}/maps").read_text()

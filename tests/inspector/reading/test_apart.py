@@ -175,3 +175,11 @@ def started_reader(transcript) -> subprocess.Popen[bytes]:
     options = json.dumps({"path": str(transcript), "strict": True, "early": True})
     command = [sys.executable, "-m", "inspector.reading", options]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def test_a_message_is_small_however_large_the_file_is(transcript):
+    batches = [message for message in told_here(transcript) if isinstance(message, Batch)]
+    sizes = [sum(map(len, batch.texts)) + sum(len(words.encode()) for words in batch.words) for batch in batches]
+    longest = max(len(text) for batch in batches for text in batch.texts)
+    assert len(batches) > 4
+    assert max(sizes) < 1_000_000 + 2 * longest, "several wait in memory at once"

@@ -46,9 +46,8 @@ class Joined(NamedTuple):
     place: int
 
 
-@dataclass(slots=True)
-class ClaudeMessage:
-    """One user or assistant line, reduced to what the model saw."""
+class ClaudeMessage(msgspec.Struct, gc=False):
+    """One user or assistant line, reduced to what the model saw. A long file has hundreds of thousands of them."""
 
     node: Node
     role: Role

@@ -48,6 +48,7 @@ from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import ModelCall, Session
 
+NEAR = 4  # lines back in which a parent is looked for
 _MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
 _OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
 
@@ -238,7 +239,7 @@ class ClaudeTranscriptReader:
 
     def _node(self, line: Line, kind: str, *, keep_copies: bool = False) -> Node | None:
         """The place of a line in the tree; None for a second copy of a line (resumed and forked files hold them)."""
-        uuid = intern(fields.text(line.obj, "uuid"))  # it comes again as the parent of the next line
+        uuid = fields.text(line.obj, "uuid")
         group = "message" if kind in {"user", "assistant", "summary"} else kind
         seen = self.uuids.setdefault(group, Identities(self.source, "line"))
         known = uuid in seen
@@ -254,9 +255,15 @@ class ClaudeTranscriptReader:
             self.doubled[fields.text(line.obj, "uuid")] = uuid
         logical = fields.text(line.obj, "logicalParentUuid")
         sidechain = line.obj.get("isSidechain") is True
-        node = Node(line.number, uuid, intern(parent or logical), kind, sidechain, rooted="parentUuid" in line.obj)
+        parent = self._shared(parent or logical)
+        node = Node(line.number, uuid, parent, kind, sidechain, rooted="parentUuid" in line.obj)
         self.nodes.append(node)
         return node
+
+    def _shared(self, parent: str) -> str:
+        """The same text as one object, where the parent is one of the last lines, as nearly always: a table of all
+        uuids would take more memory than the uuids."""
+        return next((node.uuid for node in self.nodes[: -1 - NEAR : -1] if node.uuid == parent), parent)
 
     # -- facts
 
