@@ -37,6 +37,7 @@ from inspector.figures.timeline import Timeline, timeline
 from inspector.kept import Kept
 from inspector.models import Session
 from inspector.presenters.whatif import DEFAULT_POLICY, Choice
+from inspector.replaying import stored
 from inspector.replaying.messages import Task
 from inspector.replaying.processes import REPLAYS, LongReplay
 from inspector.services.estimating import load_result
@@ -132,8 +133,27 @@ def analyse(row: Session, choice: Choice) -> Analysis:
 
 
 def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
-    """The analysis however long it takes, kept for `analyse`; `each` hears how many steps are replayed."""
-    return _kept.get(_key(row, choice), lambda: _analyse(row, choice, each))
+    """The analysis however long it takes, kept for `analyse`; `each` hears how many steps are replayed.
+
+    Its replay and findings are stored, and read where they are stored already.
+    """
+    return _kept.get(_key(row, choice), lambda: _stored_or_made(row, choice, each))
+
+
+def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
+    place = stored.place_of(row, choice)
+    if (known := stored.load(place)) is not None:
+        found = _analyse(row, choice, each, known.trace)
+        vars(found).update(recorded_findings=known.recorded, replayed_findings=known.replayed)
+        return found
+    found = _analyse(row, choice, each)
+    stored.store(place, stored.result_of(found.replayed, found.recorded_findings, found.replayed_findings))
+    return found
+
+
+def forget() -> None:
+    """Drop the analyses that this process holds."""
+    _kept.clear()
 
 
 def observe(row: Session) -> Trace:
@@ -172,7 +192,8 @@ def _size(analysis: Analysis) -> int:
 _kept: Kept[Analysis] = Kept(KEPT_BYTES, _size)
 
 
-def _analyse(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
+def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replayed: Trace | None = None) -> Analysis:
+    """`replayed`: the replay, where it was made before."""
     ledger = convert.load_ledger(row)
     attribution = convert.load_attribution(row) or attribute(ledger)
     policy = get_policy(choice.policy or DEFAULT_POLICY, **choice.engine_settings())
@@ -182,9 +203,10 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object]) -> Ana
     summarizer = _summarizer(choice, ledger, simulated)
     observed = observe_recorded(ledger, policy, window=window.value, usage=usage)
     request = "" if simulated else None
-    replayed = replay(
-        ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
-    )
+    if replayed is None:
+        replayed = replay(
+            ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
+        )
     head = convert.load_head(row)
     facts = Facts(
         head, ledger, attribution, judge_session(head, window_of(row, Choice())), convert.request_words_of(row)

@@ -10,6 +10,7 @@ urlpatterns = [
     path("estimator", estimator.session_estimator, name="session_estimator"),
     path("estimator/figure.json", estimator.estimator_figure, name="estimator_figure"),
     path("replay/cancel", replays.cancel_replay, name="replay_cancel"),
+    path("replay/cancelled", replays.cancelled_replay, name="replay_cancelled"),
     path("window", windows.session_window, name="session_window"),
     path("steps", steps.session_steps, name="session_steps"),
     path("steps/list", steps.step_list, name="step_list"),

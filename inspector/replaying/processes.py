@@ -127,13 +127,14 @@ class LongReplays:
                 self._watch.start()
             return entry
 
-    def cancel(self, replay_id: str) -> None:
-        """End a replay for everyone who waits for it."""
+    def cancel(self, replay_id: str) -> LongReplay | None:
+        """End a replay for all who wait for it, unless its pages are ready; None where there is no such replay."""
         with self._lock:
-            for entry in self._entries.values():
-                if entry.id == replay_id and entry.state is not State.READY:
-                    entry.end(CANCELLED)
+            found = next((entry for entry in self._entries.values() if entry.id == replay_id), None)
+            if found is not None and found.state is not State.READY:
+                found.end(CANCELLED)
             self._advance()
+            return found
 
     def forget(self, entry: LongReplay) -> None:
         """Drop an entry, so that the next request replays again."""

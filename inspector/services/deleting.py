@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from inspector.jobs import queue
 from inspector.models import Event, Import, Payload, Session, Tag, TextCount
+from inspector.replaying import stored
 from inspector.services.search import forget
 from inspector.services.uploads import drop_unused
 
@@ -63,6 +64,8 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
             break
         with transaction.atomic():
             removed, _ = due.filter(pk=key).delete()
+        if removed:
+            stored.drop(key)
         count += bool(removed)
         drop_unused(session.recording_id)
     if count:

@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef
 
 from inspector.durable import CHECKS
 from inspector.models import Import, Recording, Session
+from inspector.replaying import stored
 from inspector.services.importing import UNDER_WAY
 from inspector.services.restoring import STAGING
 from inspector.services.uncertain import NOTE, settle
@@ -29,12 +30,14 @@ def sweep_alone() -> None:
         for folder in Path(settings.DATA_DIR).glob(f"{prefix}*"):
             shutil.rmtree(folder)
     _drop_unneeded()
+    stored.sweep()
 
 
 def sweep_daily() -> None:
     """Sweep a data folder in use."""
     _sweep_incoming(DAY)
     _drop_unneeded()
+    stored.sweep()
 
 
 def _sweep_incoming(age: float) -> None:

@@ -7,10 +7,12 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_POST
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Session
 from inspector.presenters.numbers import counted
+from inspector.presenters.whatif import NAMES, Choice, form, parse_choice
 from inspector.replaying.messages import Page
 from inspector.replaying.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
 
@@ -90,7 +92,26 @@ def _response(page: Page) -> HttpResponse:
 
 @require_POST
 def cancel_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """End a replay under way; back to the session under its own settings."""
+    """End a replay under way; then a page that says so and starts nothing."""
     row = get_object_or_404(Session, pk=session_id, deleted=None)
-    REPLAYS.cancel(request.POST.get("replay", ""))
-    return redirect(row)
+    cancelled = REPLAYS.cancel(request.POST.get("replay", ""))
+    if cancelled is None or cancelled.task.session != str(row.pk):  # it has ended by itself
+        return redirect(row)
+    page = "session_overview" if cancelled.state is State.READY else "replay_cancelled"
+    return redirect(reverse(page, args=[row.pk]) + cancelled.task.choice.query())
+
+
+@require_safe
+def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """What to do after a cancel: run it again, or replay under other settings. Nothing is replayed for this page."""
+    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    typed = {name: request.GET.get(name, "") for name in NAMES}
+    choice, errors = parse_choice(typed)
+    context = {
+        "session": row,
+        "settings": choice.words() if choice.changed else "",
+        "again": row.get_absolute_url() + choice.query(),
+        "quick": row.get_absolute_url() + Choice(policy="none").query(),
+        "form": form(choice, typed, errors, {"window": f"{row.effective_window:,}"}),
+    }
+    return render(request, "inspector/replays/cancelled.html", context)

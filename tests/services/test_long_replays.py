@@ -142,14 +142,20 @@ def test_two_replays_run_at_a_time_and_the_others_wait(served: tuple[Running, st
         cancel(server, session, path.replace("figure.json", ""))
 
 
-def test_a_cancelled_replay_ends_for_all_who_wait_and_can_be_asked_for_again(served: tuple[Running, str]) -> None:
+def test_a_cancelled_replay_ends_for_all_who_wait_and_says_so(served: tuple[Running, str]) -> None:
     server, session = served
     path = f"{session}?window=1300"
+    before = set(replaying(server))
     server.get(path)
     answer = cancel(server, session, path)
-    assert (answer.status, answer.headers["location"]) == (302, session)
-    assert "The replay was cancelled." in server.get(path).text
-    assert "<progress" in server.get(path).text
+    assert (answer.status, answer.headers["location"]) == (302, f"{session}replay/cancelled?window=1300")
+    page = server.get(answer.headers["location"])
+    assert "Replay cancelled." in page.text
+    assert f'href="{path}">Run again</a>' in page.text
+    assert '<option value="contextguard" selected>' in page.text, "other settings can be chosen at once"
+    until(lambda: not set(replaying(server)) - before)
+    assert "The replay was cancelled." in server.get(path).text, "whoever else waited hears of it"
+    assert "<progress" in server.get(path).text, "and can ask again"
     cancel(server, session, path)
 
 
@@ -157,6 +163,27 @@ def cancel(server: Running, session: str, path: str) -> Answer:
     """Cancel the replay that this page waits for, if it still does."""
     found = re.search(r'name="replay" value="([^"]+)"', server.get(path).text) or "-"
     return server.post(f"{session}replay/cancel", f"replay={found[1]}".encode())
+
+
+def test_a_finished_replay_is_not_replayed_again_by_the_next_server(recording: Path, tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        session = imported(server, recording)
+        first = until(lambda: shown(server, session + SLOW))
+    (result,) = (tmp_path / "replays").rglob("*.replay")
+    written = result.read_bytes()
+    with running(tmp_path) as server:
+        states = []
+        until(lambda: states.append(json.loads(server.get(f"{session}figure.json{SLOW}").body)) or "data" in states[-1])
+        assert [state["done"] for state in states[:-1] if state["done"]] == [], "no step was replayed"
+        again = server.get(session + SLOW)
+    assert re.findall(r'class="verdict-sentence[^<]*<?', again.text) == re.findall(
+        r'class="verdict-sentence[^<]*<?', first.text
+    )
+    assert result.read_bytes() == written
+    result.write_bytes(written[:-1] + b"?")
+    with running(tmp_path) as server:
+        assert until(lambda: shown(server, session + SLOW)).status == 200
+    assert result.read_bytes() == written, "the damaged one was replaced"
 
 
 def test_a_killed_server_leaves_no_replay_behind(recording: Path, tmp_path: Path) -> None:
