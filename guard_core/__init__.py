@@ -12,7 +12,7 @@ sweep(ledger, {"buffer": [10_000, 20_000]}, window=200_000, usage=usage)
 
 from __future__ import annotations
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 import sys
 from importlib import import_module

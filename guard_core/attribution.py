@@ -15,16 +15,16 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from guard_core.baselines import continued
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import event_columns
+from guard_core.fitting import drift, measure
+from guard_core.intervals import EDIT_FLOOR, EDIT_SHARE, Intervals
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
 from guard_core.ratios import (
     KINDS,
     MESSAGE,
     MODEL_TEXT,
-    RESULTS,
     STARTING,
     TEXT_KINDS,
     Factors,
@@ -32,8 +32,6 @@ from guard_core.ratios import (
     Ratios,
     content,
     content_of,
-    fit,
-    tool_factors,
 )
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
@@ -47,17 +45,13 @@ ATTRIBUTION_SOURCES = (
 )
 ASSUMED, EXACT, SHARED, SESSION, TOTAL = range(5)
 
-ATTRIBUTION_VERSION = 3
+ATTRIBUTION_VERSION = 4
 # An event cannot cost more than one token per byte, or three times what the session's ratios say, plus framing.
 # What a difference holds beyond that belongs to content that is not in the recording, and stays residual.
 CAP_FACTOR, CAP_FRAME = 3, 64
-# A difference below a quarter of the estimate (of at least 400 tokens) means that older content was cut away at
-# the same call: the request did not only grow, and a new baseline begins.
-EDIT_SHARE, EDIT_FLOOR = 4, 400
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
-_COLUMNS = ("tokens", "source", "residual", "baseline")
+_COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
-MOST_TOOLS = 12  # tools that get a factor of their own: those with the most results
 _UNIT = 1_024  # weights are whole numbers of 1/1024 token, so that shares are exact
 
 
@@ -112,7 +106,8 @@ class Attribution:
     """Tokens of every event as the provider counted them, and what could not be explained.
 
     `tokens` and `source` (index into ATTRIBUTION_SOURCES) are per event; `residual` (recorded minus attributed, 0
-    where nothing was reported) and `baseline` (its number) per step; `inserted` per recorded compaction and message.
+    where nothing was reported), `baseline` (its number) and `dropped` (tokens of the turn before that are not sent from
+    here on) per step; `inserted` per recorded compaction and message.
     `prologue` is what a recording that begins in the middle of a conversation leaves out: it is sent along with the
     log's first event, until a compaction cuts both. `ratios` are tokens per byte of each kind in KINDS (per picture
     and per message for those two), `lexical_ratios` tokens per lexical token, `tools` factors on the latter for the
@@ -123,6 +118,7 @@ class Attribution:
     source: Ints
     residual: Ints
     baseline: Ints
+    dropped: Ints
     inserted: tuple[tuple[int, ...], ...]
     overhead: int
     overhead_source: int
@@ -168,6 +164,7 @@ class Attribution:
             source=columns["source"],
             residual=columns["residual"],
             baseline=columns["baseline"],
+            dropped=columns["dropped"],
             inserted=stored.inserted,
             overhead=stored.overhead,
             overhead_source=stored.overhead_source,
@@ -179,15 +176,11 @@ class Attribution:
         )
 
 
-@dataclass(frozen=True)
-class Intervals:
-    """The differences between neighbouring reported calls in which the request only grew, one entry each."""
-
-    first: Ints  # step before
-    last: Ints  # step after
-    start: Ints  # events from here
-    stop: Ints  # to here
-    tokens: Ints  # difference of prompt tokens
+def without(ledger: Ledger, steps: Ints) -> Ledger:
+    """The ledger as if the provider had reported nothing at these steps."""
+    recorded = ledger.steps["prompt_tokens"].copy()
+    recorded[steps] = -1
+    return replace(ledger, steps={**ledger.steps, "prompt_tokens": recorded})
 
 
 def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str = "tokenizer") -> Attribution:
@@ -196,8 +189,9 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens.
     """
     amounts = content(ledger, weights)
-    found, ratios = measure(ledger, amounts)
-    estimate = ratios.estimates(amounts, ledger.events["tool"])
+    found, ratios, says = measure(ledger, amounts)
+    estimate = says.over(ratios.estimates(amounts, ledger.events["tool"]))
+    estimate = np.maximum(estimate + drift(ledger, found, estimate), 0.0)
     units = np.floor(estimate * _UNIT).astype(np.int64) + 1
     tokens, source = _shared(found, units, _caps(ledger, estimate))
     _fill(tokens, source, estimate, anything=len(found.tokens) > 0)
@@ -211,6 +205,7 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
         source=source,
         residual=np.where(recorded > 0, recorded - attributed, 0),
         baseline=_baselines(ledger, found),
+        dropped=says.dropped,
         inserted=inserted,
         overhead=overhead,
         overhead_source=overhead_source,
@@ -230,66 +225,6 @@ def _share(part: int, whole: int) -> float:
     return int(part) / max(1, int(whole))
 
 
-def without(ledger: Ledger, steps: Ints) -> Ledger:
-    """The ledger as if the provider had reported nothing at these steps."""
-    recorded = ledger.steps["prompt_tokens"].copy()
-    recorded[steps] = -1
-    return replace(ledger, steps={**ledger.steps, "prompt_tokens": recorded})
-
-
-def measure(ledger: Ledger, amounts: Ints) -> tuple[Intervals, Ratios]:
-    """The intervals of a session and the ratios fitted over them.
-
-    Intervals that look like edits under the first fit are dropped and the ratios fitted again.
-    """
-    candidates, tools = _grown(ledger), ledger.events["tool"]
-    mixed = _amounts(candidates, amounts)
-    keep = ~_edited(candidates, STARTING.estimates(mixed, mixed[:, 0]))
-    first = Ratios(fit(mixed[keep], candidates.tokens[keep]))
-    keep = ~_edited(candidates, first.estimates(mixed, mixed[:, 0]))
-    found, mixed = _pick(candidates, keep), mixed[keep]
-    plain = Ratios(fit(mixed, found.tokens))
-    by_tool = {
-        key: _amounts(found, np.where(tools == key, amounts[:, RESULTS], 0)[:, None])[:, 0] * plain.kinds[RESULTS]
-        for key in _tools(tools, amounts[:, RESULTS])
-    }
-    factors = tool_factors(plain.estimates(mixed, mixed[:, 0]), found.tokens, by_tool)
-    return found, Ratios(plain.kinds, factors)
-
-
-def _tools(tools: Ints, results: Ints) -> list[int]:
-    """The tools whose results hold the most, in the order of their keys."""
-    keys, owner = np.unique(tools, return_inverse=True)
-    sizes = np.bincount(owner, results, len(keys)).astype(np.int64)
-    largest = np.lexsort((keys, -sizes))[:MOST_TOOLS]
-    return sorted(int(keys[place]) for place in largest if keys[place] and sizes[place])
-
-
-def _grown(ledger: Ledger) -> Intervals:
-    """Neighbouring reported calls of one epoch and model whose log and prompt did not shrink."""
-    steps = ledger.steps
-    first, last = continued(ledger)
-    start, stop = steps["at"][first], steps["at"][last]
-    tokens = steps["prompt_tokens"][last] - steps["prompt_tokens"][first]
-    highest = np.maximum.accumulate(steps["at"])
-    grown = (tokens >= 0) & (start == highest[first]) & (steps["model"][first] == steps["model"][last])
-    return _pick(Intervals(first, last, start, stop, tokens), grown)
-
-
-def _pick(intervals: Intervals, keep: Ints) -> Intervals:
-    names = ("first", "last", "start", "stop", "tokens")
-    return Intervals(*(getattr(intervals, name)[keep] for name in names))
-
-
-def _amounts(intervals: Intervals, amounts: Ints) -> Ints:
-    prefix = np.concatenate([np.zeros((1, amounts.shape[1]), dtype=np.int64), np.cumsum(amounts, axis=0)])
-    return np.asarray(prefix[intervals.stop] - prefix[intervals.start])
-
-
-def _edited(intervals: Intervals, estimate: Floats) -> Ints:
-    return np.asarray((estimate > EDIT_FLOOR) & (intervals.tokens * EDIT_SHARE < estimate))
-
-
 def _caps(ledger: Ledger, estimate: Floats) -> Ints:
     by_ratio = np.ceil(estimate * CAP_FACTOR).astype(np.int64)
     return np.maximum(ledger.events["bytes"], by_ratio) + CAP_FRAME
@@ -301,17 +236,12 @@ def _shared(found: Intervals, units: Ints, caps: Ints) -> tuple[Ints, Ints]:
     size = found.stop - found.start
     owner = np.repeat(np.arange(len(size)), size)
     events = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size) + np.repeat(found.start, size)
-    total = np.minimum(found.tokens, _sums(caps, found))
-    weight = _sums(units, found)
+    total = np.minimum(found.tokens, found.sums(caps))
+    weight = found.sums(units)
     whole, part = np.divmod(total[owner] * units[events], weight[owner])
     tokens[events] = whole + _remainders(owner, part, total - np.bincount(owner, whole, len(size)).astype(np.int64))
     source[events] = np.where(size[owner] == 1, EXACT, SHARED)
     return tokens, source
-
-
-def _sums(column: Ints, found: Intervals) -> Ints:
-    prefix = prefix_sums(column)
-    return prefix[found.stop] - prefix[found.start]
 
 
 def _remainders(owner: Ints, part: Ints, missing: Ints) -> Ints:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from guard_core.attribution import Intervals, attribute, attributed_steps, measure, without
+from guard_core.attribution import attribute, attributed_steps, without
+from guard_core.fitting import measure
+from guard_core.intervals import Intervals
 from guard_core.ledger import Ints, Ledger
 from guard_core.ratios import KINDS, STARTING, Floats, content
 
@@ -127,8 +129,8 @@ def _groups(steps: Ints) -> list[Ints]:
 def _predict(ledger: Ledger, weights: Ints | None, amounts: Ints, group: Ints, predicted: Ints, how: Ints) -> None:
     """Predict the calls of one group from the rest, in place."""
     rest = without(ledger, group)
-    found, ratios = measure(rest, amounts)
-    costs = np.concatenate([[0.0], np.cumsum(ratios.estimates(amounts, ledger.events["tool"]))])
+    found, ratios, says = measure(rest, amounts)
+    costs = np.concatenate([[0.0], np.cumsum(says.over(ratios.estimates(amounts, ledger.events["tool"])))])
     known = np.flatnonzero(rest.steps["prompt_tokens"] > 0)
     for step in group:
         tokens, way = _neighbours(rest, found, known, costs, int(step))

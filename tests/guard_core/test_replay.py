@@ -26,28 +26,28 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "813ccecea6583b854517a7b83057e1e1cf9270b183de94128326ccc0a2f7f8ce",
+    ): "de751254c6075a25b57a704746ec4137631dba2bdcf3f7fe4a8c514dea1d9737",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "d730364b96eb8386edeb4b647f71cb2ea20d0f0d1d93bd0d6d1ceffbcbe174b6",
+    ): "dbcfe4dc1d00bb51484786b7e7338c3c15140b2354a78287af595491cff72497",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "tail",
-    ): "f095b7300c53599e12bce457bf8819b89c00be64ecda094f1f3796f049143301",
+    ): "63abc4e45bffffa6c1c7d54cb00726073b6d383abd6464cdb35386847274dd1b",
     (
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "e8a1ead35d1acfac10ff39c345178910062ebe3ee91497bfff7b86cd696ecc97",
+    ): "aef039a6d34b8482d657a4003bb6a9dd0dc39d85e6893688a2ce76701fc49c7a",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "92df1e5189a645da78097bba690edc397d7a1804aa802f96faf3ac93706944eb",
-    ("Brutal_8k_SequentialToolChain", "none", None): "7454857fee5ffc12b36b78b12ec642a0150ce6b45d184197b637349f1bbb1c26",
+    ): "e8c14a43fd4d08de80765f7e2d2654cdc7b33b7c606e37671f53c21b609c04ff",
+    ("Brutal_8k_SequentialToolChain", "none", None): "d893d7661a8c6860c1747fb999536a5110efce70c3604bdcdcc70e292c28cf3d",
 }
 
 

@@ -1,0 +1,109 @@
+"""Fitting: what the counted prompts of a session say of tokens by kind of content, by tool, and of answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from guard_core.intervals import Intervals
+from guard_core.ledger import Ints, Ledger
+from guard_core.outputs import (
+    DROPS_REASONING,
+    LEAST_MEASURED,
+    Answers,
+    answers,
+    believed,
+    without_answers,
+    written,
+)
+from guard_core.ratios import RESULTS, Floats, Ratios, fit, starting, tool_factors
+
+MOST_TOOLS = 12  # tools that get a factor of their own: those with the most results
+DRIFT_BELIEF = 10.0  # intervals that must have been measured before their mean error counts for half
+DRIFT_TAIL = 10  # of so many errors in order, the first and the last count no more than their neighbour
+
+
+def measure(ledger: Ledger, amounts: Ints) -> tuple[Intervals, Ratios, Answers]:
+    """The intervals of a session, the ratios fitted over them, and what outputs say of answers.
+
+    Intervals that look like edits under the first fit are dropped and the ratios fitted again.
+    """
+    every = Intervals.of(ledger)
+    found, ratios = _fitted(ledger, every.grown(), amounts)
+    output = written(ledger)
+    rest = without_answers(amounts, output)
+    other = _believed(ledger, found, output, (amounts, rest), ratios)
+    if other is None:
+        return found, ratios, Answers.unknown(ledger)
+    says = answers(ledger, amounts, other, every)
+    grown = every.grown(says.dropped_between(every.first, every.last))
+    edited = grown.edited(grown.totals(says.over(other.estimates(amounts, ledger.events["tool"]))))
+    return grown.pick(~edited), other, says
+
+
+def drift(ledger: Ledger, found: Intervals, estimate: Floats) -> Floats:
+    """What to add to answers after the last counted prompt: the mean growth that estimates leave unexplained.
+
+    Reminders, reasoning and files that a recording does not hold come with nearly every call.
+    """
+    added = np.zeros(ledger.event_count)
+    steps, size = ledger.steps, len(found.tokens)
+    reported = np.flatnonzero(steps["prompt_tokens"] > 0)
+    if not size or not len(reported):
+        return added
+    error = np.sort(found.tokens - found.totals(estimate))
+    tail = size // DRIFT_TAIL
+    error = np.clip(error, error[tail], error[size - 1 - tail])
+    later = steps["response"] >= steps["at"][reported[-1]]
+    added[steps["response"][later]] = float(np.cumsum(error)[-1]) / (size + DRIFT_BELIEF)
+    return added
+
+
+def _believed(
+    ledger: Ledger, found: Intervals, output: Ints, amounts: tuple[Ints, Ints], ratios: Ratios
+) -> Ratios | None:
+    """The ratios of everything but answers where outputs are the better measure of these; else None."""
+    turn, counted = ledger.steps["turn"], found.sums(np.maximum(output, 0))
+    inside = turn[found.first] == turn[found.last]
+    test = inside & (counted > 0)
+    measured = int(test.sum()) >= LEAST_MEASURED
+    if not (output >= 0).any() or not (measured or ledger.agent in DROPS_REASONING):
+        return None
+    whole, rest = amounts
+    without = replace(found, tokens=np.maximum(found.tokens - counted, 0)).pick(inside)
+    other = _ratios(ledger, without, rest)
+    if measured:
+        by_estimate = found.tokens - found.totals(ratios.estimates(whole, ledger.events["tool"]))
+        by_output = found.tokens - counted - found.totals(other.estimates(rest, ledger.events["tool"]))
+        if not believed(by_output[test], by_estimate[test]):
+            return None
+    return other
+
+
+def _fitted(ledger: Ledger, candidates: Intervals, amounts: Ints) -> tuple[Intervals, Ratios]:
+    start, mixed = starting(ledger.agent), candidates.amounts(amounts)
+    keep = ~candidates.edited(Ratios(start).estimates(mixed, mixed[:, 0]))
+    first = Ratios(fit(mixed[keep], candidates.tokens[keep], start))
+    found = candidates.pick(~candidates.edited(first.estimates(mixed, mixed[:, 0])))
+    return found, _ratios(ledger, found, amounts)
+
+
+def _ratios(ledger: Ledger, found: Intervals, amounts: Ints) -> Ratios:
+    """The ratios that explain some intervals, with a factor for each tool."""
+    mixed, tools = found.amounts(amounts), ledger.events["tool"]
+    plain = Ratios(fit(mixed, found.tokens, starting(ledger.agent)))
+    by_tool = {
+        key: found.sums(np.where(tools == key, amounts[:, RESULTS], 0)) * plain.kinds[RESULTS]
+        for key in _tools(tools, amounts[:, RESULTS])
+    }
+    factors = tool_factors(plain.estimates(mixed, mixed[:, 0]), found.tokens, by_tool)
+    return Ratios(plain.kinds, factors)
+
+
+def _tools(tools: Ints, results: Ints) -> list[int]:
+    """The tools whose results hold the most, in the order of their keys."""
+    keys, owner = np.unique(tools, return_inverse=True)
+    sizes = np.bincount(owner, results, len(keys)).astype(np.int64)
+    largest = np.lexsort((keys, -sizes))[:MOST_TOOLS]
+    return sorted(int(keys[place]) for place in largest if keys[place] and sizes[place])
