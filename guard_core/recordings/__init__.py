@@ -16,7 +16,7 @@ import msgspec
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
-from guard_core.recordings.reading.ahead import Ahead
+from guard_core.recordings.reading.early_events import EarlyEvents
 from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource, Shape
@@ -27,8 +27,8 @@ from guard_core.sessions import Provenance, Session, Sourced
 __all__ = [
     "FORMATS",
     "LABELS",
-    "Ahead",
     "ByteSource",
+    "EarlyEvents",
     "Facts",
     "FirstLook",
     "ImportNotes",
@@ -53,12 +53,12 @@ def read(
     window: int | None = None,
     limits: Limits | None = None,
     shelve: str | os.PathLike[str] | None = None,
-    ahead: Ahead | None = None,
+    early: EarlyEvents | None = None,
 ) -> Recording:
     """Read a file, a file object or bytes. `window` (tokens) overrides the context window of every session.
 
     `shelve`: a folder in which the texts of a large file may lie while its sessions are in use; their events are then
-    a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is left there. `ahead` is told
+    a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is left there. `early` gets
     the events of such a file while it is being read.
 
     `strict`: the first damaged place raises DamagedRecording; else it is left out and noted. Raises UnknownFormat
@@ -66,12 +66,12 @@ def read(
     """
     with ByteSource.open(recording, strict=strict, limits=limits, progress=progress) as source:
         source.shelve = None if shelve is None else Path(shelve)
-        source.ahead = ahead
-        found = read_source(source)
+        source.early = early
+        result = read_source(source)
     if window is None:
-        return found
+        return result
     sourced = Sourced(window, Provenance.USER, "set by the user")
-    return replace(found, sessions=tuple(_with_window(session, sourced) for session in found.sessions))
+    return replace(result, sessions=tuple(_with_window(session, sourced) for session in result.sessions))
 
 
 def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
@@ -95,27 +95,27 @@ def read_source(source: ByteSource) -> Recording:
     format_ = detect(source)
     source.watch = Watch(format_.known_names) if format_.known_names is not None else None
     try:
-        found = format_.read(source)
+        recording = format_.read(source)
     except UNFORESEEN as error:
         raise DamagedRecording(f"cannot be read as {format_.label}: {_words(error)}") from error
-    _tell_unread(source, found)
-    if len(found.sessions) > source.limits.sessions:
-        raise LimitExceeded(f"a file with {len(found.sessions)} sessions (limit {source.limits.sessions})")
-    return found
+    _note_unread(source, recording)
+    if len(recording.sessions) > source.limits.sessions:
+        raise LimitExceeded(f"a file with {len(recording.sessions)} sessions (limit {source.limits.sessions})")
+    return recording
 
 
-def _tell_unread(source: ByteSource, found: Recording) -> None:
+def _note_unread(source: ByteSource, recording: Recording) -> None:
     """Note names that the reader does not know. A strict reading stops where they hold all there is."""
     watch = source.watch
     if watch is None:
         return
-    counted = found.facts.model_calls or any(
-        call.prompt_tokens for session in found.sessions for call in (*session.calls, *session.side_calls)
+    counted = recording.facts.model_calls or any(
+        call.prompt_tokens for session in recording.sessions for call in (*session.calls, *session.side_calls)
     )
     if watch.placeholders:
         source.notes.skipped["placeholder in the place of an id"] = watch.placeholders
     for unknown in watch.unknown:
-        whole = not (counted if unknown.counts_tokens else found.facts.tool_calls)
+        whole = not (counted if unknown.counts_tokens else recording.facts.tool_calls)
         (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)
     if watch.usages and not counted and watch.counts_calls:
         source.problem(f"{watch.usages} objects with counts of tokens, none of which belongs to a call that was read")

@@ -17,7 +17,7 @@ from guard_core.recordings.registry import FORMATS
 _LOOKED_AT = 20  # objects, to say whose they are
 _COMMENTS = re.compile(rb"(?:\s*(?:(?://|#)[^\n]*\n|/\*.*?\*/))+", re.DOTALL)
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
-# What a reader may raise on content that nobody thought of; told as a damaged recording, never as a traceback.
+# What a reader may raise on content that nobody thought of; raised as a damaged recording, never as a traceback.
 UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
@@ -27,8 +27,8 @@ def detect(source: ByteSource) -> RecordingFormat:
     first, then = _first_match, _behind_damaged_head
     if _is_value_behind_damage(source):  # its one good line looks like a record of a log
         first, then = then, first
-    if found := first(source) or then(source):
-        return found
+    if format_ := first(source) or then(source):
+        return format_
     if source.shape is Shape.JSON:
         _check_value(source)
     _check_single_line(source)
@@ -37,7 +37,7 @@ def detect(source: ByteSource) -> RecordingFormat:
 
 def _refuse_other_agents(source: ByteSource) -> None:
     agent = ""
-    with suppress(RecordingError, *UNFORESEEN):  # damage is told by the format that would read it
+    with suppress(RecordingError, *UNFORESEEN):  # the format that would read it reports the damage
         agent = other_agents.agent_of(source)
     if agent:
         raise UnknownFormat(f"this was written by {agent}, whose sessions cannot be imported yet")
@@ -59,10 +59,10 @@ def _behind_damaged_head(source: ByteSource) -> RecordingFormat | None:
     if problem is None:
         return None
     with ByteSource.open(source.without_head(size), limits=source.limits) as rest:
-        found = _first_match(rest)
-    if found is not None:
+        format_ = _first_match(rest)
+    if format_ is not None:
         source.drop_head(size, problem)
-    return found
+    return format_
 
 
 def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | None]:
@@ -125,17 +125,17 @@ def _elsewhere(source: ByteSource) -> str:
     try:
         again = "\n".join(map(json.dumps, values)) if lined else json.dumps(values)
         with ByteSource.open(again.encode()) as other:
-            found = _first_match(other)
+            format_ = _first_match(other)
     except (RecordingError, RecursionError):
         return ""
-    return f"{found.label} has such objects {how}" if found else ""
+    return f"{format_.label} has such objects {how}" if format_ else ""
 
 
 def _values(source: ByteSource) -> list[Any]:
     """The first objects of the file: of its lines, of its array (a good one), or one after the other."""
     if source.shape is Shape.LINES:
         return [line.obj for line in source.head_lines(_LOOKED_AT)]
-    found: list[Any] = []
+    values: list[Any] = []
     if source.shape is Shape.JSON:
         with suppress(RecordingError):
             value = source.json(allow_nan=True)
@@ -143,10 +143,10 @@ def _values(source: ByteSource) -> list[Any]:
         text = source.head(source.limits.head_bytes).decode("utf-8-sig", "replace")
         at = 0
         with suppress(ValueError, RecursionError):
-            while len(found) < _LOOKED_AT:
+            while len(values) < _LOOKED_AT:
                 value, at = json.JSONDecoder().raw_decode(text, _BETWEEN.match(text, at).end())  # type: ignore[union-attr]
-                found.append(value)
-    return [value for value in found if isinstance(value, dict)]
+                values.append(value)
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _seen(source: ByteSource) -> str:
@@ -171,9 +171,9 @@ def _seen(source: ByteSource) -> str:
 
 def _database(source: ByteSource) -> str:
     names = sqlite_source.tables(source)
-    found = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
+    content = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
     missing = sqlite_source.is_wal_missing(source)
-    return f"a SQLite database with {found}{' and without its -wal file, which may hold the rest' if missing else ''}"
+    return f"a SQLite database with {content}{' and without its -wal file, which may hold the rest' if missing else ''}"
 
 
 def _keys(value: dict[str, object]) -> str:

@@ -33,15 +33,15 @@ def agent_of(source: ByteSource) -> str:
     if source.shape is not Shape.JSON:
         return ""
     value = source.json(allow_nan=True)
-    if found := _first(_VALUES, [value]):
-        return found
+    if agent := _first(_VALUES, [value]):
+        return agent
     messages = fields.items(value, "messages") if isinstance(value, dict) else value
     return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) else [value])
 
 
 def _first(agents: dict[str, Callable[[JSON], bool]], records: list[Any]) -> str:
-    found = (name for record in fields.objects(records) for name, is_its in agents.items() if is_its(record))
-    return next(found, "")
+    names = (name for record in fields.objects(records) for name, is_its in agents.items() if is_its(record))
+    return next(names, "")
 
 
 def _is_qwen_line(record: JSON) -> bool:

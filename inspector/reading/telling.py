@@ -38,14 +38,14 @@ class Options(msgspec.Struct, frozen=True):
 def tell(options: Options, send: Send) -> None:
     """Read a file and tell it. Raises RecordingError."""
     telling = _Telling(send)
-    ahead = recordings.Ahead(telling.add) if options.early else None
+    early = recordings.EarlyEvents(telling.add) if options.early else None
     found = recordings.read(
         options.path,
         strict=options.strict,
         window=options.window,
         progress=lambda done, total: send(Progress(done, total)),
         shelve=Path(options.path).parent,
-        ahead=ahead,
+        early=early,
     )
     sessions = deque(found.sessions[:MAX_SESSIONS])
     left_out = len(found.sessions) - len(sessions)
@@ -54,8 +54,8 @@ def tell(options: Options, send: Send) -> None:
     found = replace(found, sessions=())  # each session goes when it is told, and its events with it
     send(Read(sum(len(session.events) for session in sessions)))
     send(Look(recordings.look_at(sessions[0])))
-    if ahead is not None:
-        telling.settle(ahead.agreed(sessions[0].events))
+    if early is not None:
+        telling.settle(early.agreed(sessions[0].events))
     while sessions:
         session = sessions.popleft()
         send(Begin(session.format, session.source_id))

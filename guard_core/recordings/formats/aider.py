@@ -131,11 +131,11 @@ class _Chat:
 
     def _console(self, line: str) -> None:
         self._end_of("user")
-        if found := _MODEL.search(line):
-            self._model = found[1]
-        if found := _TOKENS.search(line):
+        if match := _MODEL.search(line):
+            self._model = match[1]
+        if match := _TOKENS.search(line):
             self._close()
-            self._sent.append(_tokens(found[1], found[2]))
+            self._sent.append(_tokens(match[1], match[2]))
 
     def _close(self) -> None:
         text = "\n".join(self._lines).strip()

@@ -143,11 +143,11 @@ class AnthropicReader(ChatReader):
 
     def window(self, request: Request) -> Request:
         for at in range(len(request.messages) - 1, -1, -1):
-            if (found := self.compaction_in(request.messages[at])) is not None:
+            if (compaction := self.compaction_in(request.messages[at])) is not None:
                 break
         else:
             return request
-        summary, rest = found
+        summary, rest = compaction
         messages = (summary, *([rest] if rest.parts else []), *request.messages[at + 1 :])
         declared = None
         if summary.source_id not in self._compacted:
@@ -164,8 +164,8 @@ class AnthropicReader(ChatReader):
 
     def remarks(self) -> list[str]:
         results, tokens = self._cleared
-        told = f"The provider itself cleared {results} tool results ({tokens} tokens) that the requests still show."
-        return [told] if results else []
+        remark = f"The provider itself cleared {results} tool results ({tokens} tokens) that the requests still show."
+        return [remark] if results else []
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
         return block_parts(body.get("system")) or None
@@ -249,8 +249,8 @@ def _document_text(source: JSON) -> str:
 def _without_sealed(value: Any) -> Any:
     """A block of the provider's own tools without what is encrypted in it (pages that a search found)."""
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if key not in _SEALED or value.get("type") == "compaction"}
-        return {key: _without_sealed(item) for key, item in kept.items()}
+        readable = {key: item for key, item in value.items() if key not in _SEALED or value.get("type") == "compaction"}
+        return {key: _without_sealed(item) for key, item in readable.items()}
     return [_without_sealed(item) for item in value] if isinstance(value, list) else value
 
 

@@ -126,9 +126,9 @@ class _Trajectory:
             self._cut = step
             self._compact(step, _call_of(step, self._count(step)))
             return True
-        waiting, told = self._cut is not None, source == "user"
-        self._compact(step if told else None)
-        return waiting and told
+        waiting, has_summary = self._cut is not None, source == "user"
+        self._compact(step if has_summary else None)
+        return waiting and has_summary
 
     def _compact(self, summary: JSON | None, summariser: JSON | None = None) -> None:
         """The compaction that was marked, now that it is known what follows it."""
@@ -212,9 +212,9 @@ class _Trajectory:
             if not call_id and index < len(calls):
                 call_id = calls[index].id
             content = item.get("content")
-            found: Any = fields.plain_text(content) or item.get("subagent_trajectory_ref") or ""
-            self._facts.tool_result(call_id, len(found) if isinstance(found, str) else 0)
-            parts.append(ToolResultPart(content=found, call_id=call_id))
+            result: Any = fields.plain_text(content) or item.get("subagent_trajectory_ref") or ""
+            self._facts.tool_result(call_id, len(result) if isinstance(result, str) else 0)
+            parts.append(ToolResultPart(content=result, call_id=call_id))
             parts.extend(part for part in _parts(content) if isinstance(part, MediaPart))
         if parts:
             self._builder.event(Role.USER, parts, timestamp=time)

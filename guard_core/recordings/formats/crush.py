@@ -70,8 +70,8 @@ class CrushFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             return _is_shown(source.json())
-        found = tables(source)
-        return {"parts", "role", "session_id"} <= set(found.get("messages", ())) and "sessions" in found
+        columns = tables(source)
+        return {"parts", "role", "session_id"} <= set(columns.get("messages", ())) and "sessions" in columns
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
@@ -206,12 +206,12 @@ class CrushReader:
         limit = self._source.limits.line_bytes
         try:
             with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(io.BytesIO(stored)) as stream:
-                found = stream.read(limit + 1)
+                content = stream.read(limit + 1)
         except zstandard.ZstdError as error:
             raise DamagedRecording(f"{what}: the zstd frame is damaged") from error
-        if len(found) > limit:
+        if len(content) > limit:
             raise LimitExceeded(f"{what}: more than {limit} bytes when inflated")
-        return found
+        return content
 
     def _event(self, row: JSON, items: list[JSON]) -> Event | None:
         role = chat.ROLES.get(fields.text(row, "role"))
@@ -257,8 +257,8 @@ class CrushReader:
 
     def _summarised(self, builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -> None:
         self._facts.compaction()
-        kept = tuple(part for part in event.parts if not isinstance(part, ReasoningPart))
-        message = Event(Role.USER, kept, source_id=event.source_id, timestamp=event.timestamp, meta=True)
+        parts = tuple(part for part in event.parts if not isinstance(part, ReasoningPart))
+        message = Event(Role.USER, parts, source_id=event.source_id, timestamp=event.timestamp, meta=True)
         builder.compactions.append(
             RecordedCompaction(
                 at=len(builder.events),
@@ -281,8 +281,8 @@ def _finish(items: list[JSON]) -> _Finish:
 
 def _call(row: JSON, event: Event, finish: _Finish) -> dict[str, Any]:
     """Fields of ModelCall."""
-    found = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
-    return {**found, "prompt_tokens": finish.prompt, "output_tokens": finish.completion}
+    about = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
+    return {**about, "prompt_tokens": finish.prompt, "output_tokens": finish.completion}
 
 
 def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -> None:
@@ -313,7 +313,7 @@ def _sealed(data: JSON) -> int:
     """Bytes of signed or encrypted reasoning."""
     signature = fields.text(data, "signature") or fields.text(data, "thought_signature")
     blob = fields.text(fields.mapping(data, "responses_data"), "encrypted_content")
-    return sum(fields.opaque_size(found) for found in (signature, blob) if found)
+    return sum(fields.opaque_size(text) for text in (signature, blob) if text)
 
 
 def _last_tokens(header: JSON) -> str:

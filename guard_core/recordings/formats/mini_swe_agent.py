@@ -57,8 +57,8 @@ class MiniSweAgentFormat:
 
     def read(self, source: ByteSource) -> Recording:
         value = source.json()
-        found = value if isinstance(value, list) else value.get("messages")
-        messages = list(wrong_kinds.objects(source, found, "message"))
+        listed = value if isinstance(value, list) else value.get("messages")
+        messages = list(wrong_kinds.objects(source, listed, "message"))
         if not messages:
             raise DamagedRecording("this mini-swe-agent trajectory has no messages")
         facts = FactCounter(self.name)
@@ -157,9 +157,9 @@ def _notes(info: JSON, calls: list[ModelCall]) -> list[str]:
     notes = []
     if not any(call.prompt_tokens is not None for call in calls):
         notes.append("The file keeps no API responses, so no tokens per call.")
-    made = fields.tokens(fields.mapping(info, "model_stats"), "api_calls") or 0
-    if made > len(calls):
-        notes.append(f"The agent made {made} calls, {made - len(calls)} of them without a trace in the file.")
+    total = fields.tokens(fields.mapping(info, "model_stats"), "api_calls") or 0
+    if total > len(calls):
+        notes.append(f"The agent made {total} calls, {total - len(calls)} of them without a trace in the file.")
     return notes
 
 

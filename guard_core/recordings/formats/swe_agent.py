@@ -91,18 +91,18 @@ def _session(source: ByteSource, value: JSON) -> Session:
         if place in queries:
             edits.show(queries[place])
         _append(builder, event)
-    builder.notes.extend(_notes(value, told=bool(queries)))
+    builder.notes.extend(_notes(value, has_queries=bool(queries)))
     return builder.session(system=system, **_about(value))
 
 
 def _queries(steps: list[JSON], history: list[JSON]) -> dict[int, list[JSON]]:
     """The request of each answer, by the answer's place in the history: a request has all messages before it."""
-    found: dict[int, list[JSON]] = {}
+    queries: dict[int, list[JSON]] = {}
     for step in steps:
         query = list(fields.objects(step.get("query")))
         if 0 < len(query) < len(history) and fields.text(history[len(query)], "role") == "assistant":
-            found[len(query)] = query
-    return found
+            queries[len(query)] = query
+    return queries
 
 
 class _Edits:
@@ -119,8 +119,8 @@ class _Edits:
         sent = [fields.plain_text(message.get("content")) for message in query]
         changed = {
             place: text
-            for place, (text, kept) in enumerate(zip(sent, self._history, strict=False))
-            if text != kept and place >= self._head
+            for place, (text, before) in enumerate(zip(sent, self._history, strict=False))
+            if text != before and place >= self._head
         }
         if changed == self._changed:
             return
@@ -183,7 +183,7 @@ def _about(value: JSON) -> dict[str, Any]:
     }
 
 
-def _notes(value: JSON, *, told: bool) -> list[str]:
+def _notes(value: JSON, *, has_queries: bool) -> list[str]:
     stats = fields.mapping(fields.mapping(value, "info"), "model_stats")
     notes = ["SWE-agent records no tokens per call."]
     sent, calls = fields.tokens(stats, "tokens_sent"), fields.tokens(stats, "api_calls")
@@ -192,7 +192,7 @@ def _notes(value: JSON, *, told: bool) -> list[str]:
     config = _config(value)
     processors = [fields.mapping(config, "history_processor"), *fields.objects(config.get("history_processors"))]
     names = [name for item in processors if (name := fields.text(item, "type"))]
-    if names and not told:
+    if names and not has_queries:
         notes.append(
             f"Requests were changed by history processors that leave no trace in the file: {', '.join(names)}."
         )

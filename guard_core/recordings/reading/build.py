@@ -77,7 +77,7 @@ class SessionBuilder:
     """Collects one session in the order of the recording. Lists may also be set or changed before `session()`.
 
     `events` is a list, or behaves like one: of a large source the texts lie on its shelf. `first`: it is the first
-    session of the source, which may be told ahead.
+    session of the source, whose events may be sent early.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class SessionBuilder:
         self.limits = limits or (source.limits if source else Limits())
         shelf = source.shelf if source else None
         self.events: MutableSequence[Event] = ShelvedEvents(shelf) if shelf else []
-        self._ahead = source.ahead if source and first else None
+        self._early = source.early if source and first else None
         self.calls: list[ModelCall] = []
         self.compactions: list[RecordedCompaction] = []
         self.guard_states: list[GuardState] = []
@@ -113,8 +113,8 @@ class SessionBuilder:
             self.events.insert_outline(len(self.events), event, place)
         else:
             self.events.append(event)
-        if self._ahead is not None:
-            self._ahead.follow(self.events)
+        if self._early is not None:
+            self._early.follow(self.events)
         return len(self.events) - 1
 
     def answer(self, parts: Sequence[Part], *, call: dict[str, Any], **fields: Any) -> int:
@@ -173,5 +173,5 @@ class SessionBuilder:
         if not isinstance(self.events, ShelvedEvents):
             return pair(self.events)
         outlines = self.events.outlines
-        outlines[:] = self._ahead.paired(outlines) if self._ahead else pair(outlines)
+        outlines[:] = self._early.paired(outlines) if self._early else pair(outlines)
         return cast("tuple[Event, ...]", self.events)  # a sequence like it, to whoever reads a session

@@ -59,7 +59,7 @@ def _reasoning(message: JSON) -> list[Part]:
         fields.text(message, "reasoning_content")
         or fields.text(message, "reasoning")
         or fields.plain_text(message.get("thinking"))
-        or "\n".join(found for block in blocks for key in _THOUGHTS if (found := fields.text(block, key)))
+        or "\n".join(thought for block in blocks for key in _THOUGHTS if (thought := fields.text(block, key)))
     )
     sealed = (fields.text(block, key) for block in blocks for key in ("data", "signature"))
     size = sum(fields.opaque_size(data) for data in sealed if data)

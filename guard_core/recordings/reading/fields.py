@@ -18,20 +18,20 @@ _DATA_URL = "data:"
 
 def text(value: Any, key: str) -> str:
     """The text under `key`; "" where there is none."""
-    found = value.get(key) if type(value) is dict else None  # parsed JSON has no other kinds, and this is asked a lot
-    return found if type(found) is str else ""
+    item = value.get(key) if type(value) is dict else None  # parsed JSON has no other kinds, and this is asked a lot
+    return item if type(item) is str else ""
 
 
 def mapping(value: Any, key: str) -> JSON:
     """The object under `key`; empty where there is none."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    item = value.get(key) if isinstance(value, dict) else None
+    return item if isinstance(item, dict) else {}
 
 
 def items(value: Any, key: str) -> list[Any]:
     """The array under `key`; empty where there is none."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    item = value.get(key) if isinstance(value, dict) else None
+    return item if isinstance(item, list) else []
 
 
 def objects(value: Any) -> Iterator[JSON]:
@@ -41,12 +41,12 @@ def objects(value: Any) -> Iterator[JSON]:
 
 def tokens(value: Any, key: str) -> int | None:
     """A count of tokens; None where there is none. Text of digits counts (64-bit integers of protobuf)."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) <= 16:
-        found = int(found)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= normalise.MAX_TOKENS:
+    count = value.get(key) if isinstance(value, dict) else None
+    if isinstance(count, str) and count.isascii() and count.isdigit() and len(count) <= 16:
+        count = int(count)
+    if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= normalise.MAX_TOKENS:
         return None
-    return int(found) if found == int(found) else None
+    return int(count) if count == int(count) else None
 
 
 def first_tokens(value: Any, *keys: str) -> int | None:
@@ -71,8 +71,8 @@ def decoded(value: Any) -> Any:
 
 def arguments(value: Any) -> Any:
     """The arguments of a tool call: the object inside the text, or the raw text where it is none."""
-    found = decoded(value)
-    return found if isinstance(found, dict | list) or not isinstance(value, str) else value
+    parsed = decoded(value)
+    return parsed if isinstance(parsed, dict | list) or not isinstance(value, str) else value
 
 
 def media(mime: str, data: str) -> MediaPart:
@@ -105,7 +105,7 @@ def plain_text(content: Any) -> str:
     if isinstance(content, dict):
         return text(content, "text") or text(content, "content")
     if isinstance(content, list):
-        return "\n".join(found for item in content if (found := plain_text(item)))
+        return "\n".join(inner for item in content if (inner := plain_text(item)))
     return ""
 
 

@@ -28,7 +28,7 @@ class FirstLook(msgspec.Struct, frozen=True):
 def look_at(session: Session) -> FirstLook:
     """What the provider reported for each call of a session."""
     ats = [call.at for call in session.calls]
-    cuts = (bisect_left(ats, found.at) for found in session.compactions if found.kind != "edit")
+    cuts = (bisect_left(ats, compaction.at) for compaction in session.compactions if compaction.kind != "edit")
     compactions = tuple(sorted({step for step in cuts if step < len(ats)}))
     tokens = tuple(call.prompt_tokens or 0 for call in session.calls)
     return FirstLook(tokens, compactions, session.model, session.window.value if session.window else 0)

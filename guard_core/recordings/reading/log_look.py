@@ -89,24 +89,24 @@ class _Call(NamedTuple):
 
 def look(source: ByteSource, usage: Usage) -> FirstLook:
     """Chat requests in the order in which they were sent, as far as all tell when."""
-    found = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
-    if all(call.at is not None for call in found):
-        found.sort(key=lambda call: call.at or 0.0)
-    calls = looks.Calls()
-    for call in found:
-        calls.call(call.tokens, call.key, call.model)
+    calls = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
+    if all(call.at is not None for call in calls):
+        calls.sort(key=lambda call: call.at or 0.0)
+    looked = looks.Calls()
+    for call in calls:
+        looked.call(call.tokens, call.key, call.model)
         if call.compacts:
-            calls.compacted()
-    return calls.look()
+            looked.compacted()
+    return looked.look()
 
 
 def look_at_responses(source: ByteSource) -> FirstLook:
     """Requests of the Responses API, or responses alone, in the order of the file."""
     calls = looks.Calls()
     for record in looks.lines_of(source, _Record):
-        told = _told(record)
+        record_fields = _record_fields(record)
         logged = any(value is not None for value in (record.response, record.error, record.response_body))
-        response = log_records.response_of(told) if logged else told
+        response = log_records.response_of(record_fields) if logged else record_fields
         tokens = fields.tokens(fields.mapping(response, "usage"), "input_tokens")
         model = fields.text(response, "model") or (looks.text_of(_body(record).model) if logged else "")
         if fields.text(response, "object") == "response.compaction":
@@ -124,17 +124,17 @@ def look_at_responses(source: ByteSource) -> FirstLook:
 
 def _call(record: _Record, usage: Usage) -> _Call | None:
     """The call that a record tells of; None where it tells no tokens."""
-    told = _told(record)
-    if (piece := _piece(told)) is not None:
+    record_fields = _record_fields(record)
+    if (piece := _piece(record_fields)) is not None:
         return _call_of_piece(piece, usage)
-    response = told if "choices" in told else log_records.response_of(told)
+    response = record_fields if "choices" in record_fields else log_records.response_of(record_fields)
     if set(response) <= {"input_tokens", "context_management"} and response:
         return None  # it only counts a request's tokens
-    counts = next((counted for place in _places(told, response) if (counted := usage(place))), {})
+    counts = next((counted for place in _places(record_fields, response) if (counted := usage(place))), {})
     tokens = counts.get("prompt_tokens")
     if not tokens:
         return None
-    at = log_records.time_of(told, response)
+    at = log_records.time_of(record_fields, response)
     blocks = fields.objects(response.get("content"))
     compacts = any(fields.text(block, "type") == "compaction" for block in blocks)
     body = _body(record)
@@ -144,10 +144,10 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     return _Call(at, tokens, repeats, model, compacts)
 
 
-def _piece(told: JSON) -> JSON | None:
+def _piece(record_fields: JSON) -> JSON | None:
     """The piece of a stream that a record is, or holds."""
-    found = (told, *(fields.mapping(told, key) for key in ("chunk", "data", "event")))
-    return next((value for value in found if streams.is_piece(value)), None)
+    places = (record_fields, *(fields.mapping(record_fields, key) for key in ("chunk", "data", "event")))
+    return next((value for value in places if streams.is_piece(value)), None)
 
 
 def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:
@@ -160,12 +160,12 @@ def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:
     return _Call(None, tokens, name, model, False) if tokens else None
 
 
-def _told(record: _Record) -> JSON:
+def _record_fields(record: _Record) -> JSON:
     """What a record says beside its messages, under its own names."""
-    told = {name: value for name in _NAMES if (value := getattr(record, name)) is not None}
+    record_fields = {name: value for name in _NAMES if (value := getattr(record, name)) is not None}
     if isinstance(record.request, _Request):
-        told["request"] = {name: getattr(record.request, name) for name in _TIMES}
-    return told
+        record_fields["request"] = {name: getattr(record.request, name) for name in _TIMES}
+    return record_fields
 
 
 _SENT = ("request", "request_body", "requestBody")
@@ -173,21 +173,21 @@ _TIMES = tuple(name for name in _Request.__struct_fields__ if name not in ("mess
 _NAMES = tuple(name for name in _Record.__struct_fields__ if name not in ("messages", "body", *_SENT))
 
 
-def _places(told: JSON, response: JSON) -> Iterator[JSON]:
+def _places(record_fields: JSON, response: JSON) -> Iterator[JSON]:
     """Where the counts may stand, in the order in which they are believed."""
     yield fields.mapping(response, "usage")
-    yield from (fields.mapping(told, key) for key in ("usage", "metrics"))
-    yield from (response, told)
+    yield from (fields.mapping(record_fields, key) for key in ("usage", "metrics"))
+    yield from (response, record_fields)
 
 
 def _body(record: _Record) -> _Request:
     """The request with the messages; the record itself where none is inside."""
     if record.messages is None:
         for sent in (*(getattr(record, name) for name in _SENT), record.body):
-            found = _opened(sent)
-            found = _opened(found.body) or found if found is not None else None
-            if found is not None and found.messages is not None:
-                return found
+            request = _opened(sent)
+            request = _opened(request.body) or request if request is not None else None
+            if request is not None and request.messages is not None:
+                return request
     return record
 
 

@@ -41,15 +41,15 @@ def entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
 
 def unwrapped(value: Any) -> Any:
     """The array of records inside an object around it (a HAR file, a page of an API); any other value as it is."""
-    found = value
+    inside = value
     for _ in range(_WRAPS):
-        if not isinstance(found, dict) or "messages" in found or "choices" in found:
+        if not isinstance(inside, dict) or "messages" in inside or "choices" in inside:
             break
-        inner = next((found[key] for key in _LISTS if isinstance(found.get(key), dict | list)), None)
+        inner = next((inside[key] for key in _LISTS if isinstance(inside.get(key), dict | list)), None)
         if inner is None:
             break
-        found = inner
-    return found if isinstance(found, list) else value
+        inside = inner
+    return inside if isinstance(inside, list) else value
 
 
 def request_of(record: JSON) -> JSON:
@@ -65,7 +65,7 @@ def request_of(record: JSON) -> JSON:
 
 def request_within(record: JSON, key: str) -> JSON | None:
     """The request inside a record, by the field that holds what was sent."""
-    return next((found for name in _REQUESTS if (found := _body(record.get(name), key, 0)) is not None), None)
+    return next((body for name in _REQUESTS if (body := _body(record.get(name), key, 0)) is not None), None)
 
 
 def _body(value: Any, key: str, depth: int) -> JSON | None:
@@ -74,8 +74,8 @@ def _body(value: Any, key: str, depth: int) -> JSON | None:
     if not isinstance(value, dict):
         return None
     for name in _BODIES if depth < _WRAPS else ():
-        if (found := _body(value.get(name), key, depth + 1)) is not None:
-            return found
+        if (body := _body(value.get(name), key, depth + 1)) is not None:
+            return body
     return value if isinstance(value.get(key), _SENT[key]) else None
 
 
@@ -86,8 +86,8 @@ def _is_chat(value: Any) -> bool:
 def response_of(record: JSON) -> JSON:
     """The response of a record, a streamed one joined; empty where there is none."""
     for key in _RESPONSES:
-        if found := _response(record.get(key), 0):
-            return found
+        if response := _response(record.get(key), 0):
+            return response
     for key in _WORDS:
         words = fields.text(record, key)
         if words and words[0] not in "{[":
@@ -97,18 +97,18 @@ def response_of(record: JSON) -> JSON:
 
 def _response(value: Any, depth: int) -> JSON:
     """The response in a value: an object, what is wrapped around it, or the pieces of a stream."""
-    found = fields.decoded(value)
-    if isinstance(found, str):
-        return streams.joined(streams.pieces_of(found))
-    if isinstance(found, list):
-        choices = [item for item in fields.objects(found) if "message" in item and not streams.is_piece(item)]
-        return {"choices": choices} if choices else streams.joined(found)
-    if not isinstance(found, dict):
+    response = fields.decoded(value)
+    if isinstance(response, str):
+        return streams.joined(streams.pieces_of(response))
+    if isinstance(response, list):
+        choices = [item for item in fields.objects(response) if "message" in item and not streams.is_piece(item)]
+        return {"choices": choices} if choices else streams.joined(response)
+    if not isinstance(response, dict):
         return {}
-    if streams.is_piece(found):
-        return streams.joined([found])
-    inside = _BODIES if depth < _WRAPS and not any(key in found for key in _OWN) else ()
-    return next((inner for key in inside if (inner := _response(found.get(key), depth + 1))), found)
+    if streams.is_piece(response):
+        return streams.joined([response])
+    inside = _BODIES if depth < _WRAPS and not any(key in response for key in _OWN) else ()
+    return next((inner for key in inside if (inner := _response(response.get(key), depth + 1))), response)
 
 
 def is_damaged(record: JSON) -> bool:
@@ -120,9 +120,9 @@ def time_of(record: JSON, answer: JSON) -> float | None:
     """When the request was sent, as the record or its request tells it; else when the answer was made."""
     places = (record, fields.mapping(record, "request"), fields.mapping(record, "metadata"))
     times = (fields.timestamp(place, key) for place in places for key in _TIMES)
-    return next((found for found in times if found is not None), fields.timestamp(answer, "created"))
+    return next((time for time in times if time is not None), fields.timestamp(answer, "created"))
 
 
 def id_of(record: JSON) -> str:
     """What ties a request and its response, where they are records of their own."""
-    return next((found for key in _IDS if (found := fields.text(record, key))), "")
+    return next((name for key in _IDS if (name := fields.text(record, key))), "")

@@ -27,17 +27,17 @@ class LogIndex:
         Equal messages of the log are taken from the end, each once; a history may order them anew.
         """
         self._learn()
-        found: list[int | None] = []
+        base: list[int | None] = []
         free: dict[bytes, list[int]] = {}
         for message in reversed(history):
             key = message_key(message)
             if key not in free:
                 places = self._places.get(key, []) if message.parts else []
                 free[key] = places[bisect_left(places, start) :]
-            found.append(free[key].pop() if free[key] else None)
-        found.reverse()
-        inserted = tuple(message for message, place in zip(history, found, strict=True) if place is None)
-        return view_of(found), inserted
+            base.append(free[key].pop() if free[key] else None)
+        base.reverse()
+        inserted = tuple(message for message, place in zip(history, base, strict=True) if place is None)
+        return view_of(base), inserted
 
     def turns(self) -> list[int]:
         """The events that begin a user turn."""

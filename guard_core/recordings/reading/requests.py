@@ -251,14 +251,14 @@ class Thread:
         items: list[_Item] = []
         before = len(self.events)
         for event, key in reversed(list(zip(request.messages, keys))):
-            found = next((index for index in reversed(self._places.get(key, [])) if index < before), None)
-            before = before if found is None else found
-            items.append(_Item(key, event, found))
+            place_in_log = next((index for index in reversed(self._places.get(key, [])) if index < before), None)
+            before = before if place_in_log is None else place_in_log
+            items.append(_Item(key, event, place_in_log))
         items.reverse()
-        if request.declared is not None and (told := request.declared.length) is not None:
-            while told < len(items) and items[told].index is not None:
-                told += 1  # what follows and is in the log was kept
-            return items[:told], [(item.event, item.key) for item in items[told:]]
+        if request.declared is not None and (length := request.declared.length) is not None:
+            while length < len(items) and items[length].index is not None:
+                length += 1  # what follows and is in the log was kept
+            return items[:length], [(item.event, item.key) for item in items[length:]]
         cut = len(items)
         behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)
         if behind and items[behind - 1].index == len(self.events) - 1:
@@ -300,11 +300,11 @@ class Thread:
 
 def is_summary_in(answer: Event, messages: tuple[Event, ...]) -> bool:
     """Does one of the messages contain the answer's text, so that the answer was the summary?"""
-    found = " ".join(part.text.strip() for part in answer.parts if isinstance(part, TextPart)).strip()
-    if len(found) < SHORTEST_SUMMARY or any(isinstance(part, ToolCallPart) for part in answer.parts):
+    summary = " ".join(part.text.strip() for part in answer.parts if isinstance(part, TextPart)).strip()
+    if len(summary) < SHORTEST_SUMMARY or any(isinstance(part, ToolCallPart) for part in answer.parts):
         return False
     users = (event for event in messages if event.role is not Role.MODEL)
-    return any(found in part.text for event in users for part in event.parts if isinstance(part, TextPart))
+    return any(summary in part.text for event in users for part in event.parts if isinstance(part, TextPart))
 
 
 def _kind(items: list[_Item]) -> str:
@@ -357,16 +357,16 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
 
 def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
     """The main thread, then the other contexts; threads of a single call become side calls of the main one."""
-    kept = [main]
+    sessions = [main]
     for thread in threads:
         if thread is main:
             continue
         if len(thread.calls) > 1 or thread.compactions:
-            kept.append(thread)
+            sessions.append(thread)
         else:
             main.side_calls.extend(_placed(call, main) for call in thread.calls)
             _name_summariser(main, thread)
-    return kept
+    return sessions
 
 
 def _keys_of(requests: list[Request]) -> list[list[bytes]]:

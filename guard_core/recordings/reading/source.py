@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings.reading import normalise, strict_json
-from guard_core.recordings.reading.ahead import Ahead
+from guard_core.recordings.reading.early_events import EarlyEvents
 from guard_core.recordings.reading.gzip_stream import inflate
 from guard_core.recordings.reading.limits import MIB, Limits
 from guard_core.recordings.reading.notes import ImportNotes
@@ -86,7 +86,7 @@ class ByteSource:
         self.notes = ImportNotes()
         self.progress: Progress | None = None
         self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
-        self.ahead: Ahead | None = None  # told the events of a large source while it is read
+        self.early: EarlyEvents | None = None  # gets the events of a large source while it is read
         self._data = data
         self._path = path
         self._temporary: list[Path] = []
@@ -140,7 +140,7 @@ class ByteSource:
     def shelf(self) -> Shelf | None:
         """Where the texts of events are kept instead of in memory; None for sources that are not worth it."""
         if self._shelf is None and self.shelve is not None and self.size >= SHELVED_FROM:
-            self._shelf = Shelf(self.shelve, keeping=self.ahead is not None)
+            self._shelf = Shelf(self.shelve, keeping=self.early is not None)
         return self._shelf
 
     @property
@@ -294,7 +294,7 @@ class ByteSource:
     def _raw_lines(self) -> Iterator[tuple[int, int, bytes, bool]]:
         """Number, offset, bytes, and whether a newline ended it; a line over the limit is given cut."""
         limit = self.limits.line_bytes
-        total, told, offset, number = self.size, 0, 0, 0
+        total, reported, offset, number = self.size, 0, 0, 0
         with self.stream() as stream:
             if stream.read(3) != BOM:
                 stream.seek(0)
@@ -309,8 +309,8 @@ class ByteSource:
                     more = stream.readline(MIB)
                     offset += len(more)
                     ended = not more or more.endswith(b"\n")
-                if self.progress is not None and offset - told >= _PROGRESS_STEP:
-                    told = offset
+                if self.progress is not None and offset - reported >= _PROGRESS_STEP:
+                    reported = offset
                     self.progress(offset, total)
         if self.progress is not None:
             self.progress(total, total)
@@ -361,19 +361,19 @@ class ByteSource:
         self.notes.problem(f"{reason} (replaced)", line, column)
 
     def _read_heads(self) -> list[Line]:
-        found: list[Line] = []
+        heads: list[Line] = []
         if self.first_bytes.startswith((SQLITE_MAGIC, ZIP_MAGIC)):
-            return found
+            return heads
         progress, self.progress = self.progress, None
         try:
             for number, offset, raw, _ in self._raw_lines():
                 with suppress(strict_json.JsonProblem):
-                    found.append(Line(number, offset, self._decode_line(raw).value, raw))
-                if len(found) >= 50 or number >= 500 or offset > self.limits.head_bytes:
+                    heads.append(Line(number, offset, self._decode_line(raw).value, raw))
+                if len(heads) >= 50 or number >= 500 or offset > self.limits.head_bytes:
                     break
         finally:
             self.progress = progress
-        return found
+        return heads
 
     # -- the whole
 

@@ -37,8 +37,8 @@ def tables(source: ByteSource) -> Tables:
                 source.memo["tables"] = database.tables
         except DamagedRecording:
             source.memo["tables"] = {}
-    found: Tables = source.memo["tables"]
-    return found
+    columns: Tables = source.memo["tables"]
+    return columns
 
 
 def is_wal_missing(source: ByteSource) -> bool:
@@ -166,14 +166,14 @@ class Database:
 
     def _read_tables(self) -> Tables:
         """Plain tables only: a view or a virtual table of a hostile file could run for ever."""
-        found: Tables = {}
+        columns_of: Tables = {}
         schema = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT 1000"
         for name, sql in self._query(schema):
             if isinstance(name, str) and isinstance(sql, str) and not sql.lstrip().upper().startswith("CREATE VIRTUAL"):
                 columns = self._query(f"PRAGMA table_info({_quoted(name)})")
-                found[name] = tuple(column[1] for column in columns if isinstance(column[1], str))
+                columns_of[name] = tuple(column[1] for column in columns if isinstance(column[1], str))
         self._connection.set_authorizer(_authorize)
-        return found
+        return columns_of
 
     def _run(self, sql: str) -> None:
         for _ in self._query(sql):

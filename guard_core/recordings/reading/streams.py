@@ -33,8 +33,8 @@ def is_piece(value: Any) -> bool:
 def pieces_of(text: str) -> list[JSON]:
     """The pieces in the text of a stream of server-sent events; empty where it is none."""
     lines = text.splitlines() if text.lstrip()[:6].startswith(("data:", "event:", ":")) else []
-    found = (fields.decoded(line[5:].strip()) for line in lines if line.startswith("data:"))
-    return [piece for piece in found if isinstance(piece, dict)]
+    values = (fields.decoded(line[5:].strip()) for line in lines if line.startswith("data:"))
+    return [piece for piece in values if isinstance(piece, dict)]
 
 
 def joined(pieces: Iterable[Any]) -> JSON:

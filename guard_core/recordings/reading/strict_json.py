@@ -84,20 +84,20 @@ def _mend_escapes(raw: bytes) -> tuple[bytes, list[Mended], int]:
     mended: list[Mended] = []
     if b"\\u" not in raw or (b"\\u0000" not in raw and b"\\ud" not in raw and b"\\uD" not in raw):
         return raw, mended, 0
-    found = 0
+    count = 0
 
     def replace(match: re.Match[bytes]) -> bytes:
-        nonlocal found
+        nonlocal count
         if not match[1] and not match[2]:
             return match[0]
-        found += 1
-        if found <= MENDED_SHOWN:
+        count += 1
+        if count <= MENDED_SHOWN:
             reason = "a NUL character" if match[2] else "half of a surrogate pair, which is no character"
             mended.append(Mended(reason, match.start()))
         return b"\\u2400" if match[2] else b"\\ufffd"
 
     raw = _ESCAPE.sub(replace, raw)
-    return raw, mended, max(found - MENDED_SHOWN, 0)
+    return raw, mended, max(count - MENDED_SHOWN, 0)
 
 
 def _parse(raw: bytes, limits: Limits, mended: list[Mended], *, allow_nan: bool, mend: bool) -> Any:
@@ -266,8 +266,8 @@ def _syntax(message: str, raw: bytes) -> JsonProblem:
         return JsonProblem("nothing where a JSON value should be", 0)
     if message.startswith("Input data was truncated"):
         return JsonProblem("JSON that ends too early", len(raw.rstrip()), cut=True)
-    found = _BYTE.search(message)
-    offset = int(found[1]) if found else None
+    position = _BYTE.search(message)
+    offset = int(position[1]) if position else None
     words = _BYTE.sub("", message).removeprefix("JSON is malformed: ")
     cut = words == "invalid number" and offset == len(raw)  # `-`, `2.` or `1e` at the end
     return JsonProblem(f"not valid JSON: {words}", offset, cut=cut)

@@ -122,8 +122,8 @@ class Watch:
                 continue
             kind = item.get("type", "")
             shape = (parent, kind if type(kind) is str else "", *item)
-            told = self._shapes.get(shape) or self._shape(shape, item, line)
-            if told.any and self._look(parent, told, item, line, problem, raw):
+            suspects = self._shapes.get(shape) or self._shape(shape, item, line)
+            if suspects.any and self._look(parent, suspects, item, line, problem, raw):
                 spoiled = True
             if parent not in _RESULTS:
                 stack += [
@@ -142,18 +142,18 @@ class Watch:
             if is_new and _holds_counts(key, value):
                 self._note(_COUNTS, key, line)
 
-    def _look(self, parent: str, told: _Shape, item: JSON, line: int | None, problem: Problem, raw: bytes) -> bool:
+    def _look(self, parent: str, suspects: _Shape, item: JSON, line: int | None, problem: Problem, raw: bytes) -> bool:
         """Look at the keys of an object that may hold something; True where something was changed."""
         spoiled = False
-        for key in told.ids:
+        for key in suspects.ids:
             if type(item[key]) is str and placeholders.is_placeholder(item[key]):
                 del item[key]
                 self.placeholders += 1
                 spoiled = True
-        if told.counts and sum(_holds_counts(key, item[key]) for key in told.counts) > 1:
+        if suspects.counts and sum(_holds_counts(key, item[key]) for key in suspects.counts) > 1:
             self._note(_COUNTS, parent, line)
-        if told.odd:
-            for bad in [bad for key in told.odd for bad in self._of_key(parent, key, item, line)]:
+        if suspects.odd:
+            for bad in [bad for key in suspects.odd for bad in self._of_key(parent, key, item, line)]:
                 problem(bad.reason, *_place(raw, bad, line))
                 bad.holder[bad.key] = None
                 spoiled = True
@@ -166,10 +166,10 @@ class Watch:
         counted = parent and parent not in self._names.holders
         counts = tuple(self._names.counts & item.keys()) if counted else ()
         ids = tuple(key for key in keys if key in placeholders.KEYS)
-        found = _Shape(bool(odd or counts or ids), odd, counts, ids)
+        suspects = _Shape(bool(odd or counts or ids), odd, counts, ids)
         if not self._is_stray(parent, kind, item, line) and len(self._shapes) < _SHAPES:
-            self._shapes[shape] = found
-        return found
+            self._shapes[shape] = suspects
+        return suspects
 
     def _is_dull(self, key: str) -> bool:
         known = key in self._names.usage or key in self._names.beside
@@ -256,7 +256,7 @@ def _is_count(value: Any) -> bool:
 
 def _is_rest(value: Any, usage: JSON) -> bool:
     """Is it less than nothing, and no less than the cached tokens beside it make good?"""
-    cached = (each for key, found in usage.items() if "cache" in key for each in _numbers(found))
+    cached = (each for key, count in usage.items() if "cache" in key for each in _numbers(count))
     return type(value) is int and -sum(cached) <= value < 0
 
 
@@ -287,9 +287,9 @@ def _shown(value: Any) -> str:
 def _place(raw: bytes, bad: _Bad, line: int | None) -> tuple[int | None, int | None]:
     """Line and column of a bad value, as far as they can be found in the bytes of its line or of the whole value."""
     value = re.escape(msgspec.json.encode(bad.value))
-    found = re.search(b'"' + re.escape(bad.name.encode("utf-8", "replace")) + rb'"\s*:\s*' + value, raw)
-    if found is None:
+    match = re.search(b'"' + re.escape(bad.name.encode("utf-8", "replace")) + rb'"\s*:\s*' + value, raw)
+    if match is None:
         return line, None
-    start = raw.rfind(b"\n", 0, found.start()) + 1
-    column = len(raw[start : found.start()].decode("utf-8", "replace")) + 1
-    return line or raw.count(b"\n", 0, found.start()) + 1, column
+    start = raw.rfind(b"\n", 0, match.start()) + 1
+    column = len(raw[start : match.start()].decode("utf-8", "replace")) + 1
+    return line or raw.count(b"\n", 0, match.start()) + 1, column

@@ -52,11 +52,11 @@ class ZipEntries:
         self._stream = stream
         self._limits = limits
         self._read = 0
-        found, self.damage = _listed(stream, size)
-        if len(found) > ENTRY_LIMIT:
-            raise LimitExceeded(f"a ZIP archive of {len(found)} entries (limit {ENTRY_LIMIT})")
-        _check_apart(found)
-        self._entries = {entry.name: entry for entry in found}
+        entries, self.damage = _listed(stream, size)
+        if len(entries) > ENTRY_LIMIT:
+            raise LimitExceeded(f"a ZIP archive of {len(entries)} entries (limit {ENTRY_LIMIT})")
+        _check_apart(entries)
+        self._entries = {entry.name: entry for entry in entries}
 
     def names(self) -> list[str]:
         return list(self._entries)

@@ -55,10 +55,10 @@ class AdkDatabaseFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        found = tables(source)
-        if "events" not in found or "sessions" not in found:
+        columns = tables(source)
+        if "events" not in columns or "sessions" not in columns:
             return False
-        return "app_states" in found or "event_data" in found["events"]
+        return "app_states" in columns or "event_data" in columns["events"]
 
     def read(self, source: ByteSource) -> Recording:
         counter = FactCounter(self.name)
@@ -69,14 +69,14 @@ class AdkDatabaseFormat:
         sessions: list[Session] = []
         for key, rows in events.items():
             header = headers.get(key, {"id": key[2], "appName": key[0]})
-            made = adk_events.read_sessions(header, rows, source, counter)
-            sessions.extend(_with_hidden(made, rows))
-        found = tuple(session for session in sessions if session.events)
-        if not found:
+            contexts = adk_events.read_sessions(header, rows, source, counter)
+            sessions.extend(_with_hidden(contexts, rows))
+        with_events = tuple(session for session in sessions if session.events)
+        if not with_events:
             raise DamagedRecording(missing) if missing else source.nothing_left("an ADK database without any message")
         if missing:
             source.notes.problem(missing)
-        return Recording(self.name, found, counter.facts(), source.notes)
+        return Recording(self.name, with_events, counter.facts(), source.notes)
 
 
 FORMAT = AdkDatabaseFormat()
@@ -138,9 +138,9 @@ def _event_of_columns(database: Database, row: DatabaseRow, number: int) -> dict
 
 def _with_hidden(sessions: list[Session], rows: list[Any]) -> list[Session]:
     """The sessions with a note of the compactions and rewinds that only a pickle tells of."""
-    found = Counter(kind for row in rows for kind in row.get("hidden", ()))
-    if not found:
+    hidden = Counter(kind for row in rows for kind in row.get("hidden", ()))
+    if not hidden:
         return sessions
-    what = ", ".join(f"{kind} ({count})" for kind, count in sorted(found.items()))
+    what = ", ".join(f"{kind} ({count})" for kind, count in sorted(hidden.items()))
     note = f"Pickled columns, which are never read, hide {what}: what these took away is shown in full."
     return [msgspec.structs.replace(session, notes=(*session.notes, note)) for session in sessions]

@@ -55,7 +55,7 @@ class Entry:
 
 def entries(events: list[Any], source: ByteSource, counter: FactCounter) -> list[Entry]:
     """The events by time, then by place; adds to the facts."""
-    found: list[Entry] = []
+    log: list[Entry] = []
     ids = Identities(source, "event")
     for number, time, event in _in_order(events):
         with source.tolerate():
@@ -67,8 +67,8 @@ def entries(events: list[Any], source: ByteSource, counter: FactCounter) -> list
             elif ids.is_repeat(event_id, event.get("content")):
                 source.notes.folded += 1
             else:
-                found.append(_entry(event, number, time, source, counter))
-    return found
+                log.append(_entry(event, number, time, source, counter))
+    return log
 
 
 def _in_order(events: list[Any]) -> list[tuple[int, float, Any]]:
@@ -85,8 +85,8 @@ def _in_order(events: list[Any]) -> list[tuple[int, float, Any]]:
 def time_of(event: Any, default: float = 0.0) -> float:
     """Seconds since the epoch; `time` is what the first Go services called it."""
     stamp = pick(event, "timestamp")
-    found = normalise.timestamp(pick(event, "time") if stamp is None else stamp)
-    return default if found is None else found
+    time = normalise.timestamp(pick(event, "time") if stamp is None else stamp)
+    return default if time is None else time
 
 
 def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, counter: FactCounter) -> Entry:
@@ -191,40 +191,46 @@ def _is_answer(event: dict[str, Any], role: Role, parts: tuple[Part, ...]) -> bo
 # -- what is in a request
 
 
-def taken_back(found: list[Entry]) -> set[int]:
+def taken_back(log: list[Entry]) -> set[int]:
     """The numbers of the events that a rewind took back, the rewinds' own events among them.
 
     As ADK does it: from the end on, a rewind takes back everything to the first event of the invocation it names.
     """
     first: dict[str, int] = {}
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(log):
         first.setdefault(pick_text(entry.event, "invocationId"), index)
-    gone: set[int] = set()
-    index = len(found) - 1
+    rewound: set[int] = set()
+    index = len(log) - 1
     while index >= 0:
-        target = found[index].rewinds_to
+        target = log[index].rewinds_to
         if target:
             start = min(first.get(target, index), index)
-            gone.update(entry.number for entry in found[start : index + 1])
+            rewound.update(entry.number for entry in log[start : index + 1])
             index = start
         index -= 1
-    return gone
+    return rewound
 
 
 class Contexts:
     """Which context made which calls, and what it sees. The main one is without scope and branch, where it calls."""
 
-    def __init__(self, found: list[Entry]) -> None:
-        made = Counter(entry.context for entry in found if entry.call is not None and entry.compaction is None)
-        branches = {entry.context[1] for entry in found if entry.context[1]}
-        scopes = {entry.context[0] for entry in found if entry.compaction is None}
-        self.split = len(made) > 1 and (len(branches) > 1 or len(scopes) > 1)
+    def __init__(self, log: list[Entry]) -> None:
+        calls_by_context = Counter(
+            entry.context for entry in log if entry.call is not None and entry.compaction is None
+        )
+        branches = {entry.context[1] for entry in log if entry.context[1]}
+        scopes = {entry.context[0] for entry in log if entry.compaction is None}
+        self.split = len(calls_by_context) > 1 and (len(branches) > 1 or len(scopes) > 1)
         root = ("", "")
-        self.main: Context = root if root in made or not made else made.most_common(1)[0][0]
+        self.main: Context = (
+            root if root in calls_by_context or not calls_by_context else calls_by_context.most_common(1)[0][0]
+        )
         self.own = [
-            context for context, calls in made.items() if context != self.main and (calls > 1 or self.main != root)
+            context
+            for context, calls in calls_by_context.items()
+            if context != self.main and (calls > 1 or self.main != root)
         ]
-        self._call_ids = _call_ids(found) if any("@" in branch for branch in branches) else frozenset()
+        self._call_ids = _call_ids(log) if any("@" in branch for branch in branches) else frozenset()
         self._known: dict[tuple[Context, Context], bool] = {}
 
     def __iter__(self) -> Iterator[Context]:
@@ -237,14 +243,14 @@ class Contexts:
         """Is it an event of the context's own agents?"""
         return not self.split or entry.context == context
 
-    def is_told_beside(self, entry: Entry, context: Context, *, gone: bool) -> bool:
+    def is_side_call(self, entry: Entry, context: Context, *, rewound: bool) -> bool:
         """Is the event's call a side call of the context: taken back, a summariser's, or without a session of its own.
 
         Then the context is the event's own, where it has a session, else the main one.
         """
-        teller = entry.context if not self.split or entry.context in self.own else self.main
-        beside = gone or entry.compaction is not None or (self.split and entry.context != context)
-        return beside and (not self.split or teller == context)
+        holder = entry.context if not self.split or entry.context in self.own else self.main
+        beside = rewound or entry.compaction is not None or (self.split and entry.context != context)
+        return beside and (not self.split or holder == context)
 
     def sees(self, entry: Entry, context: Context) -> bool:
         """Would a request of the context hold the event?"""
@@ -267,6 +273,6 @@ class Contexts:
         return next(tools, "")
 
 
-def _call_ids(found: list[Entry]) -> frozenset[str]:
-    parts = (part for entry in found for part in content_parts(pick_object(entry.event, "content")))
+def _call_ids(log: list[Entry]) -> frozenset[str]:
+    parts = (part for entry in log for part in content_parts(pick_object(entry.event, "content")))
     return frozenset(part.id for part in parts if isinstance(part, ToolCallPart) and part.id)

@@ -47,7 +47,7 @@ class AdkEventReader:
     builder: SessionBuilder
     guard: GuardStateReader
     places: list[tuple[float, str]] = field(default_factory=list)  # time and invocation of each log event
-    kept: list[CompactedRange] = field(default_factory=list)  # those that no later one swallowed
+    ranges: list[CompactedRange] = field(default_factory=list)  # those that no later one swallowed
     authors: dict[str, None] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # ids of tool calls with a result
     answered_again: int = 0  # results of long-running calls that had one
@@ -59,22 +59,22 @@ def read_sessions(
 ) -> list[Session]:
     """The sessions of one header (id, app name, state) and its event objects, the main context first; adds to facts."""
     counter.session()
-    found = entries(list(events), source, counter)
-    gone = taken_back(found)
-    contexts = Contexts([entry for entry in found if entry.number not in gone])
-    made = list(contexts)
-    if len(made) * len(found) > CONTEXT_FACTOR * source.limits.events:
-        raise LimitExceeded(f"a session of {len(found)} events in {len(made)} contexts")
-    for entry in found:
-        if entry.number not in gone and not any(contexts.sees(entry, context) for context in made):
+    log = entries(list(events), source, counter)
+    rewound = taken_back(log)
+    contexts = Contexts([entry for entry in log if entry.number not in rewound])
+    own_contexts = list(contexts)
+    if len(own_contexts) * len(log) > CONTEXT_FACTOR * source.limits.events:
+        raise LimitExceeded(f"a session of {len(log)} events in {len(own_contexts)} contexts")
+    for entry in log:
+        if entry.number not in rewound and not any(contexts.sees(entry, context) for context in own_contexts):
             source.notes.skip("event that no session of several calls holds")
-    readings = [_read_context(found, gone, contexts, context, source) for context in made]
+    readings = [_read_context(log, rewound, contexts, context, source) for context in own_contexts]
     state = pick_object(header, "state")
     if not any(reading.builder.guard_states for reading in readings):
         readings[0].guard.end(state)
     for _ in range(_guard_compactions(readings)):
         counter.compaction()
-    return [_session(reading, context, header, state) for reading, context in zip(readings, made, strict=True)]
+    return [_session(reading, context, header, state) for reading, context in zip(readings, own_contexts, strict=True)]
 
 
 def _guard_compactions(readings: list[AdkEventReader]) -> int:
@@ -83,20 +83,20 @@ def _guard_compactions(readings: list[AdkEventReader]) -> int:
 
 
 def _read_context(
-    found: list[Entry], gone: set[int], contexts: Contexts, context: Context, source: ByteSource
+    log: list[Entry], rewound: set[int], contexts: Contexts, context: Context, source: ByteSource
 ) -> AdkEventReader:
     builder = SessionBuilder(NAME, source)
     reading = AdkEventReader(builder, GuardStateReader(builder))
-    for entry in found:
-        is_gone, sees = entry.number in gone, contexts.sees(entry, context)
-        reading.taken_back += is_gone and sees and not entry.rewinds_to
-        if sees and not is_gone and entry.compaction is not None:
+    for entry in log:
+        is_rewound, sees = entry.number in rewound, contexts.sees(entry, context)
+        reading.taken_back += is_rewound and sees and not entry.rewinds_to
+        if sees and not is_rewound and entry.compaction is not None:
             _compaction(reading, entry.event, entry.compaction, entry.call)
-        elif sees and not is_gone:
+        elif sees and not is_rewound:
             _message(reading, entry, answers=contexts.is_own(entry, context))
-        if entry.call is not None and contexts.is_told_beside(entry, context, gone=is_gone):
+        if entry.call is not None and contexts.is_side_call(entry, context, rewound=is_rewound):
             builder.side_calls.append(msgspec.structs.replace(entry.call, at=len(builder.events)))
-        if not is_gone and contexts.is_own(entry, context):
+        if not is_rewound and contexts.is_own(entry, context):
             delta = pick_object(pick_object(entry.event, "actions"), "stateDelta")
             if delta:
                 reading.guard.step(delta)
@@ -153,7 +153,7 @@ def _compaction(reading: AdkEventReader, event: dict[str, Any], new: CompactedRa
     """A compaction event is no message of the log; its usage belongs to the summariser."""
     builder = reading.builder
     at = len(builder.events)
-    reading.kept = [*(old for old in reading.kept if not old.within(new)), new]
+    reading.ranges = [*(old for old in reading.ranges if not old.within(new)), new]
     base, messages = _base(reading)
     builder.compaction(
         RecordedCompaction(
@@ -173,7 +173,7 @@ def _base(reading: AdkEventReader) -> tuple[View, tuple[Event, ...]]:
     segments: list[Segment] = []
     messages: list[Event] = []
     place, places = 0, reading.places
-    for item in sorted(reading.kept, key=lambda item: (item.end, item.start)):
+    for item in sorted(reading.ranges, key=lambda item: (item.end, item.start)):
         start = max(bisect_left(places, item.start, key=_time), place)
         stop = max(bisect_right(places, item.end, key=_time), start)
         if place < start:

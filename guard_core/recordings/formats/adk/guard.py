@@ -36,12 +36,12 @@ _NOTE_AT_END = "from ContextGuard's state at the end of the session; its waterma
 
 def changes(delta: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What a change of the state says about ContextGuard, by agent."""
-    found: dict[str, dict[str, Any]] = {}
+    by_agent: dict[str, dict[str, Any]] = {}
     for key, value in delta.items():
         for prefix, name in GUARD_KEYS.items():
             if key.startswith(prefix):
-                found.setdefault(key[len(prefix) :], {})[name] = _value(name, value)
-    return found
+                by_agent.setdefault(key[len(prefix) :], {})[name] = _value(name, value)
+    return by_agent
 
 
 class GuardStateReader:
@@ -68,10 +68,10 @@ class GuardStateReader:
     def end(self, state: dict[str, Any]) -> None:
         """The state of a session whose events do not tell its changes: the last compaction, by its watermark."""
         for agent, values in changes(state).items():
-            found = self._note(agent, values)
-            if found.summary and found.contents_at_compaction:
-                at = min(found.contents_at_compaction, len(self._builder.events))
-                self._compaction(found, at, (Inserted(0),), _NOTE_AT_END)
+            noted = self._note(agent, values)
+            if noted.summary and noted.contents_at_compaction:
+                at = min(noted.contents_at_compaction, len(self._builder.events))
+                self._compaction(noted, at, (Inserted(0),), _NOTE_AT_END)
 
     def _note(self, agent: str, values: dict[str, Any]) -> GuardState:
         size = len(self._builder.events)

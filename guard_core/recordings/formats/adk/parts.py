@@ -17,9 +17,9 @@ def pick(value: Any, camel: str) -> Any:
     """A field by its camelCase name, or by its snake_case name."""
     if not isinstance(value, dict):
         return None
-    found = value.get(camel)
-    if found is not None:
-        return found
+    item = value.get(camel)
+    if item is not None:
+        return item
     snake = _SNAKE.get(camel)
     if snake is None:
         snake = _SNAKE[camel] = _BEFORE_CAPITAL.sub("_", camel).lower()
@@ -28,14 +28,14 @@ def pick(value: Any, camel: str) -> Any:
 
 def pick_text(value: Any, camel: str) -> str:
     """The same where it is text, else ""."""
-    found = pick(value, camel)
-    return found if isinstance(found, str) else ""
+    item = pick(value, camel)
+    return item if isinstance(item, str) else ""
 
 
 def pick_object(value: Any, camel: str) -> dict[str, Any]:
     """The same where it is an object, else an empty one."""
-    found = pick(value, camel)
-    return found if isinstance(found, dict) else {}
+    item = pick(value, camel)
+    return item if isinstance(item, dict) else {}
 
 
 def content_parts(content: Any) -> tuple[Part, ...]:

@@ -36,10 +36,10 @@ class AdkSessionFormat:
             if not isinstance(events, list):
                 raise DamagedRecording('"events" of the session is no array')
             sessions.extend(adk_events.read_sessions(header, events, source, counter))
-        found = tuple(session for session in sessions if session.events)
-        if not found:
+        with_events = tuple(session for session in sessions if session.events)
+        if not with_events:
             raise source.nothing_left("an ADK session without any message")
-        return Recording(self.name, found, counter.facts(), source.notes)
+        return Recording(self.name, with_events, counter.facts(), source.notes)
 
 
 FORMAT = AdkSessionFormat()
@@ -47,12 +47,12 @@ FORMAT = AdkSessionFormat()
 
 def _sessions(value: Any) -> list[dict[str, Any]]:
     """The sessions in a JSON value: one, several in an array, or the one whose events the array is. Else none."""
-    found = value if isinstance(value, list) else [value]
-    if not all(isinstance(item, dict) for item in found):
+    items = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in items):
         return []
-    if all("events" in item and pick(item, "appName") is not None for item in found):
-        return found
-    return [{"events": found}] if isinstance(value, list) and all(map(_is_event, found)) else []
+    if all("events" in item and pick(item, "appName") is not None for item in items):
+        return items
+    return [{"events": items}] if isinstance(value, list) and all(map(_is_event, items)) else []
 
 
 def _is_event(value: dict[str, Any]) -> bool:

@@ -77,8 +77,8 @@ def parts_sent(line: dict[str, Any]) -> tuple[Part, ...]:
         return _file(fields.mapping(attachment, "content"))
     if kind == "hook_success" and fields.text(attachment, "hookEvent") not in _HOOK_EVENTS:
         return ()
-    found = [text for path in _TEXTS.get(kind, ()) for text in _texts(attachment, path.split("."))]
-    words = "\n".join(found)
+    texts = [text for path in _TEXTS.get(kind, ()) for text in _texts(attachment, path.split("."))]
+    words = "\n".join(texts)
     return (TextPart(words[:SELECTION_CHARS] if kind == "selected_lines_in_ide" else words),) if words else ()
 
 

@@ -206,9 +206,9 @@ class Log:
     def _compaction(self, pending: Compacting) -> None:
         boundary, summary = pending.boundary, pending.summary
         details = boundary.details if boundary else {}
-        kept: list[ClaudeMessage | int] = [*self._carried(boundary), *self._preserved(boundary)]
+        carried: list[ClaudeMessage | int] = [*self._carried(boundary), *self._preserved(boundary)]
         summaries: list[ClaudeMessage | int] = [summary] if summary else []
-        middle = [*kept, *summaries] if boundary and boundary.summary_last else [*summaries, *kept]
+        middle = [*carried, *summaries] if boundary and boundary.summary_last else [*summaries, *carried]
         sent = [*pending.before, *middle, *pending.behind]
         messages = [item for item in sent if isinstance(item, ClaudeMessage)]
         place = boundary.node if boundary else summary.node if summary else None
@@ -217,7 +217,7 @@ class Log:
             RecordedCompaction(
                 at=len(self.builder.events),
                 evidence=Evidence.DECLARED if stated else Evidence.MATCHED,
-                kind="opaque" if summary is None else "summary+tail" if kept else "summary",
+                kind="opaque" if summary is None else "summary+tail" if carried else "summary",
                 base=view_of([item if isinstance(item, int) else None for item in sent]),
                 messages=tuple(_inserted_event(message, self._parts(message)) for message in messages),
                 trigger=fields.text(details, "trigger"),

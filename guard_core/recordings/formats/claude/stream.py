@@ -151,8 +151,8 @@ class ClaudeStreamReader:
         if node is None:
             return
         if not isinstance(message.get("content"), str | list | None):
-            found = wrong_kinds.kind_of(message["content"])
-            self.source.problem(f"a {kind} message whose content is {found}, left out", self._number(line))
+            actual = wrong_kinds.kind_of(message["content"])
+            self.source.problem(f"a {kind} message whose content is {actual}, left out", self._number(line))
         parts = parts_of(message.get("content"))
         self._count_parts(parts)
         shelf = self.source.shelf
@@ -172,8 +172,8 @@ class ClaudeStreamReader:
         )
 
     def _boundary(self, line: Line, run: PrintedRun) -> None:
-        told = fields.mapping(line.obj, "microcompact_metadata") or fields.mapping(line.obj, "compact_metadata")
-        details = _camel(told)
+        metadata = fields.mapping(line.obj, "microcompact_metadata") or fields.mapping(line.obj, "compact_metadata")
+        details = _camel(metadata)
         for key in ("preTokens", "postTokens"):
             normalise.count(details.get(key), key)
         node = self._node(line, "boundary", run)

@@ -90,7 +90,7 @@ class ClaudeTranscriptReader:
         self.nodes: list[Node] = []
         self.lines = Lines()
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
-        self.draft = Draft(self.lines, source) if source.ahead and source.shelf else None
+        self.draft = Draft(self.lines, source) if source.early and source.shelf else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents told in progress lines, by message id
         self.uuids: dict[str, Identities] = {}  # by kind of line
         self.unnamed: ModelCall | None = None  # the last call whose message has no id
@@ -360,9 +360,9 @@ class ClaudeTranscriptReader:
         for node in self.nodes:
             if node.sidechain:
                 roots[node.uuid] = roots.get(node.parent, node.uuid)
-                told = self.messages.get(node.line) or self.boundaries.get(node.line)
-                if told is not None:
-                    chains.setdefault(told.agent or roots[node.uuid] or "sub-agent", []).append(node)
+                content = self.messages.get(node.line) or self.boundaries.get(node.line)
+                if content is not None:
+                    chains.setdefault(content.agent or roots[node.uuid] or "sub-agent", []).append(node)
         return chains
 
     def _add_side_calls(self, builder: SessionBuilder, on_path: set[int]) -> None:

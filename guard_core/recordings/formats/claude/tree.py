@@ -66,9 +66,9 @@ def _walk(nodes: Sequence[Node]) -> set[int]:
         if node.line in chosen:
             break
         chosen.add(node.line)
-        found = place.get(node.parent, -1) if node.parent else -1
-        if found >= 0 and found != index and nodes[found].line not in chosen:
-            index = found
+        parent = place.get(node.parent, -1) if node.parent else -1
+        if parent >= 0 and parent != index and nodes[parent].line not in chosen:
+            index = parent
         elif node.parent or node.kind == "boundary" or not node.rooted:
             index -= 1
         else:
@@ -85,11 +85,11 @@ def _last_leaf(nodes: Sequence[Node]) -> int:
 
 def _summaries(nodes: Sequence[Node], chosen: set[int]) -> set[int]:
     """The summary that follows each chosen boundary; side lines may stand between them."""
-    found: set[int] = set()
+    summaries: set[int] = set()
     waiting = False
     for node in nodes:
         if node.kind == "summary" and waiting:
-            found.add(node.line)
+            summaries.add(node.line)
         if node.kind in _CONVERSATION:
             waiting = node.kind == "boundary" and node.line in chosen
-    return found
+    return summaries

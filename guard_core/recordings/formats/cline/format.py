@@ -197,19 +197,19 @@ class _History:
 
     def _heard(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Results written as text, made into results: a heading alone has its result in the text behind it."""
-        found: list[Part] = []
+        merged: list[Part] = []
         heading = False
         for part in parts:
-            last = found[-1] if found else None
+            last = merged[-1] if merged else None
             match = RESULT_TEXT.match(part.text.lstrip()) if isinstance(part, TextPart) else None
             if isinstance(part, TextPart) and match:
-                found.append(ToolResultPart(match[1], part.text))
+                merged.append(ToolResultPart(match[1], part.text))
             elif heading and isinstance(last, ToolResultPart) and isinstance(part, TextPart) and not _is_own((part,)):
-                found[-1] = replace(last, content=f"{last.content}\n{part.text}")
+                merged[-1] = replace(last, content=f"{last.content}\n{part.text}")
             else:
-                found.append(part)
+                merged.append(part)
             heading = match is not None and isinstance(part, TextPart) and part.text.rstrip().endswith("Result:")
-        return tuple(found)
+        return tuple(merged)
 
     def _call(self, message: JSON, at: float | None) -> JSON:
         metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
@@ -253,8 +253,8 @@ class _History:
             hiding |= {mark.parent} - {""}
             message = replace(mark.event, meta=mark.event.role is Role.USER)
             inserted = (message,) if mark.kind == "summary" else (*inserted, message)
-            kept: list[int | None] = [index for index in range(mark.at) if not self._parents(index) & hiding]
-            base: View = (*view_of(kept), *(Inserted(index) for index in range(len(inserted))))
+            visible: list[int | None] = [index for index in range(mark.at) if not self._parents(index) & hiding]
+            base: View = (*view_of(visible), *(Inserted(index) for index in range(len(inserted))))
             self.log.compaction(
                 RecordedCompaction(
                     mark.at, Evidence.DECLARED, mark.kind, base, inserted, timestamp=mark.event.timestamp
@@ -273,9 +273,9 @@ def _reasoning(item: JSON) -> ReasoningPart:
 
 def _reasoning_beside(message: JSON, event: Event) -> tuple[Part, ...]:
     """Reasoning that stands beside the content, where it is not in it, too."""
-    told = fields.text(message, "reasoning_content")
+    reasoning = fields.text(message, "reasoning_content")
     inside = any(isinstance(part, ReasoningPart) for part in event.parts)
-    return (ReasoningPart(told),) if told and not inside else ()
+    return (ReasoningPart(reasoning),) if reasoning and not inside else ()
 
 
 def _is_own(parts: tuple[Part, ...]) -> bool:
@@ -294,15 +294,15 @@ def _counts(metrics: JSON, cached_apart: bool) -> JSON:
     if tokens:
         cached = fields.tokens(tokens, "cached")
         prompt = (fields.tokens(tokens, "prompt") or 0) + ((cached or 0) if cached_apart else 0)
-        found: JSON = {"cached_tokens": cached, "output_tokens": fields.tokens(tokens, "completion")}
+        counts: JSON = {"cached_tokens": cached, "output_tokens": fields.tokens(tokens, "completion")}
     else:
         prompt = fields.tokens(metrics, "inputTokens") or 0
-        found = {
+        counts = {
             "cached_tokens": fields.tokens(metrics, "cacheReadTokens"),
             "cache_write_tokens": fields.tokens(metrics, "cacheWriteTokens"),
             "output_tokens": fields.tokens(metrics, "outputTokens"),
         }
-    return {"prompt_tokens": prompt, **found} if prompt else {}
+    return {"prompt_tokens": prompt, **counts} if prompt else {}
 
 
 FORMAT = ClineFormat()

@@ -73,12 +73,12 @@ class ScreenReader:
         text = fields.text(message, "text")
         if fields.text(message, "say") != "api_req_started" or not text:
             return {}
-        found: Any = {}
+        request: Any = {}
         with self.source.tolerate():
-            found = self.source.parse(text.encode("utf-8", "replace"), what="the text of an api_req_started")
-        if not isinstance(found, dict):
+            request = self.source.parse(text.encode("utf-8", "replace"), what="the text of an api_req_started")
+        if not isinstance(request, dict):
             return {}
-        return found
+        return request
 
     def _message(self, message: JSON, request: JSON) -> None:
         kind = fields.text(message, "say") or fields.text(message, "ask")
@@ -138,10 +138,10 @@ class ScreenReader:
         if len(ends) != 2 or not all(type(end) is int for end in ends) or (ends[0], ends[1]) == self.deleted:
             return
         self.deleted = first, last = ends[0], ends[1]
-        kept: list[int | None] = [
+        remaining: list[int | None] = [
             index for index, place in enumerate(self.places) if place is None or not first <= place <= last
         ]
-        self._compaction("trim", view_of(kept), at)
+        self._compaction("trim", view_of(remaining), at)
 
     def _condensed(self, about: JSON, at: float | None) -> None:
         self._close(None)

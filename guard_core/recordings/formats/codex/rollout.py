@@ -379,7 +379,7 @@ class CodexRolloutReader:
         """Opening context, last user messages and summary, as versions without a replacement history built it."""
         outlines, turns = self.log.outlines, self.index.turns()
         first = turns[0] if turns else len(outlines)
-        kept: list[int | None] = [index for index in range(first) if outlines[index].meta]
+        opening: list[int | None] = [index for index in range(first) if outlines[index].meta]
         room = KEPT_USER_TOKENS * BYTES_PER_TOKEN
         users: list[int | None] = []
         for index in reversed(turns):
@@ -388,7 +388,7 @@ class CodexRolloutReader:
                 break
             users.append(index)
         message = Event(role=Role.USER, parts=(TextPart(summary),), meta=True)
-        return view_of([*kept, *reversed(users), *([None] if summary else [])]), (message,) if summary else ()
+        return view_of([*opening, *reversed(users), *([None] if summary else [])]), (message,) if summary else ()
 
     def _rolled_back(self, turns: int) -> None:
         """The user took back some turns: they are in no later request."""

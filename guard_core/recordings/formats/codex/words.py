@@ -48,9 +48,9 @@ def opens_with(parts: Sequence[Part], *openings: str) -> bool:
 def is_own(item: dict[str, Any], parts: tuple[Part, ...]) -> bool:
     """Did Codex write this user message itself?"""
     kinds = fields.items(fields.mapping(item, "internal_chat_message_metadata_passthrough"), "content_item_kinds")
-    told = [kind for kind in kinds if isinstance(kind, str) and kind not in _UNTOLD]
-    if told and len(told) == len(kinds):
-        return not any(kind.startswith(("user.", "images.", "audio.")) for kind in told)
+    labels = [kind for kind in kinds if isinstance(kind, str) and kind not in _UNTOLD]
+    if labels and len(labels) == len(kinds):
+        return not any(kind.startswith(("user.", "images.", "audio.")) for kind in labels)
     texts = [part for part in parts if isinstance(part, TextPart)]
     return bool(texts) and all(opens_with((part,), *OWN_OPENINGS) for part in texts)
 

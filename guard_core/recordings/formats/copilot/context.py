@@ -161,17 +161,17 @@ class Context:
         """The history as it is sent now without its oldest messages, and the inserted messages still in it."""
         last = self.builder.compactions[-1] if self.builder.compactions else None
         now = (*last.base, Span(last.at, len(self.builder.events))) if last else (Span(0, len(self.builder.events)),)
-        kept: list[Segment] = []
+        segments: list[Segment] = []
         messages: list[Event] = []
         for segment in now:
             size = segment.stop - segment.start if isinstance(segment, Span) else 1
             drop, removed = min(size, removed), removed - min(size, removed)
             if isinstance(segment, Span):
-                kept.append(Span(segment.start + drop, segment.stop))
+                segments.append(Span(segment.start + drop, segment.stop))
             elif not drop and isinstance(segment, Inserted) and last is not None:
-                kept.append(Inserted(len(messages)))
+                segments.append(Inserted(len(messages)))
                 messages.append(last.messages[segment.index])
-        return tuple(kept), tuple(messages)
+        return tuple(segments), tuple(messages)
 
     def window(self, data: JSON, key: str) -> None:
         limit = fields.tokens(data, key)

@@ -123,7 +123,7 @@ def _unfolded(record: JSON) -> Iterator[JSON]:
     if "$set" in record or "sessionId" not in record:
         yield record
         return
-    yield {key: found for key, found in record.items() if key != "messages"}
+    yield {key: value for key, value in record.items() if key != "messages"}
     yield from fields.objects(record.get("messages"))
 
 
@@ -329,8 +329,8 @@ class GeminiChatReader:
 
     def _rewind(self, message_id: str, line: int | None) -> None:
         """The user went back to before a message: it and all behind it are in no later request."""
-        kept = self.based.index(message_id) if message_id in self.based else None
-        cut = self.places.get(message_id) if kept is None else self.log.compactions[-1].at
+        length = self.based.index(message_id) if message_id in self.based else None
+        cut = self.places.get(message_id) if length is None else self.log.compactions[-1].at
         if cut is None:
             self.notes.skip("$rewindTo a message that is not there")
             return
@@ -348,14 +348,14 @@ class GeminiChatReader:
         del self.log.events[cut:]
         self.index.forget(cut)
         self.log.notes.append(f"Taken back by a rewind: not in the log, {len(gone)} calls count apart.")
-        if kept is not None:
-            self._cut_base(kept, line)
+        if length is not None:
+            self._cut_base(length, line)
 
-    def _cut_base(self, kept: int, line: int | None) -> None:
+    def _cut_base(self, length: int, line: int | None) -> None:
         """A rewind into the history that replaced another: only its first messages are still sent."""
         last = self.log.compactions[-1]
-        self.based = self.based[:kept]
-        base = _first(last.base, kept)
+        self.based = self.based[:length]
+        base = _first(last.base, length)
         self.log.compaction(
             replace(
                 last,
@@ -427,13 +427,13 @@ def _first(view: View, count: int) -> View:
 
 
 def _flat(view: View) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+    places: list[tuple[str, int]] = []
     for segment in view:
         if isinstance(segment, Span):
-            found += [("event", index) for index in range(segment.start, segment.stop)]
+            places += [("event", index) for index in range(segment.start, segment.stop)]
         elif isinstance(segment, Inserted):
-            found.append(("inserted", segment.index))
-    return found
+            places.append(("inserted", segment.index))
+    return places
 
 
 FORMAT = GeminiFormat()

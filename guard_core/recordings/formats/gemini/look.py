@@ -33,8 +33,8 @@ class _Record(msgspec.Struct, gc=False):
 
     @property
     def prompt_tokens(self) -> int:
-        told = self.tokens.input if self.tokens is not None and self.type in _MODEL else None
-        return looks.tokens_of(told) or 0
+        count = self.tokens.input if self.tokens is not None and self.type in _MODEL else None
+        return looks.tokens_of(count) or 0
 
 
 def look(source: ByteSource) -> FirstLook:

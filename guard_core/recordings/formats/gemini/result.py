@@ -50,12 +50,12 @@ def read_result(source: ByteSource, name: str) -> Recording:
 def _conversation(models: JSON) -> tuple[str, JSON]:
     """The model that answered, and its numbers; where several are told, that of the role `main`."""
     by_role = {model: fields.mapping(fields.mapping(models[model], "roles"), "main") for model in models}
-    main = {model: found for model, found in by_role.items() if found}
+    main = {model: usage for model, usage in by_role.items() if usage}
     if len(main) == 1:
         return next(iter(main.items()))
     if len(models) == 1:
-        model, found = next(iter(models.items()))
-        return model, {**fields.mapping(found, "api"), "tokens": found["tokens"]}
+        model, usage = next(iter(models.items()))
+        return model, {**fields.mapping(usage, "api"), "tokens": usage["tokens"]}
     return "", {}
 
 

@@ -77,7 +77,7 @@ class HermesReader:
         `declared`: has the recording a sign of its own for compactions (rows, a parent)? Else the rows are those of the
         last context alone. `child`: does the session go on after a compaction?
         """
-        kept: list[JSON] = []
+        rows_read: list[JSON] = []
         marks: list[Mark] = []
         for row in rows:
             event = row_event(row)
@@ -88,14 +88,14 @@ class HermesReader:
             if _was_taken_back(row):
                 self._source.notes.skip("row that was taken back")
             else:
-                kept.append(row)
+                rows_read.append(row)
                 marks.append(_mark(row, event))
         done = 0
         for context in _Contexts(marks, self._places, self._seen, whole_head=child or not declared).found(child):
-            self._log(kept[done : context.start], marks[done : context.start])
-            self._compaction(kept[context.start : context.stop], marks[context.start : context.stop], declared)
+            self._log(rows_read[done : context.start], marks[done : context.start])
+            self._compaction(rows_read[context.start : context.stop], marks[context.start : context.stop], declared)
             done = context.stop
-        self._log(kept[done:], marks[done:])
+        self._log(rows_read[done:], marks[done:])
         self._seen.update((mark.key, mark.time) for mark in marks)
 
     def session(self, row: JSON, notes: Iterable[str] = ()) -> Session:
@@ -164,18 +164,18 @@ class HermesReader:
         """Number in the context: place in the log, of the rows that are there. The head is the oldest, the tail the
         youngest of what they may repeat."""
         cut = next((number for number, mark in enumerate(marks) if mark.is_summary), len(marks))
-        found: dict[int, int] = {}
+        originals: dict[int, int] = {}
         last = -1
         for number in range(cut):
             places = self._places.get(marks[number].key, [])
             if (at := bisect_right(places, last)) < len(places):
-                found[number] = last = places[at]
+                originals[number] = last = places[at]
         bound = len(self.builder.events)
         for number in range(len(marks) - 1, cut, -1):
             places = [] if marks[number].is_summary else self._places.get(marks[number].key, [])
             if (at := bisect_left(places, bound) - 1) >= 0 and places[at] > last:
-                found[number] = bound = places[at]
-        return found
+                originals[number] = bound = places[at]
+        return originals
 
     def _add(self, segments: list[Segment], place: int, event: Event) -> None:
         last = segments[-1] if segments else None

@@ -39,9 +39,9 @@ class HermesFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:
-            found = tables(source)
-            messages = set(found.get("messages", ()))
-            return messages >= OWN_COLUMNS and "sessions" in found and "parts" not in messages
+            columns = tables(source)
+            messages = set(columns.get("messages", ()))
+            return messages >= OWN_COLUMNS and "sessions" in columns and "parts" not in messages
         if source.shape is Shape.JSON:
             value = source.json(allow_nan=True)
             if isinstance(value, list):

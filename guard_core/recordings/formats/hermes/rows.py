@@ -43,10 +43,10 @@ def row_event(row: JSON, source: ByteSource | None = None) -> Event | None:
 
 def _json(row: JSON, key: str, name: str, source: ByteSource | None) -> Any:
     """A column that holds a JSON list; as it stands in an export."""
-    found = fields.decoded(row.get(key))
-    if source is not None and found and not isinstance(found, list):
+    value = fields.decoded(row.get(key))
+    if source is not None and value and not isinstance(value, list):
         source.problem(f"the {key} of message {name[:60] or '(without id)'} are no list")
-    return found
+    return value
 
 
 def _content(content: Any, name: str, source: ByteSource | None) -> Any:

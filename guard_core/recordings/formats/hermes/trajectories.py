@@ -109,15 +109,15 @@ def _tagged(text: str, names: tuple[str, ...]) -> Iterator[tuple[str, str, int, 
     """Name, body and place of each tagged piece. One pass: a tag that is never closed is searched for once only."""
     unclosed: set[str] = set()
     position = 0
-    while (found := _TAG.search(text, position)) is not None:
-        name, position = found[1], found.end()
+    while (tag := _TAG.search(text, position)) is not None:
+        name, position = tag[1], tag.end()
         if name not in names or name in unclosed:
             continue
         stop = text.find(f"</{name}>", position)
         if stop < 0:
             unclosed.add(name)
             continue
-        yield name, text[position:stop].strip(), found.start(), stop + len(name) + 3
+        yield name, text[position:stop].strip(), tag.start(), stop + len(name) + 3
         position = stop + len(name) + 3
 
 
@@ -131,10 +131,10 @@ def _responses(text: str, facts: FactCounter) -> tuple[Part, ...]:
     bodies = [body for _, body, _, _ in _tagged(text, ("tool_response",))] or [text]
     parts: list[Part] = []
     for body in bodies:
-        found = fields.decoded(body)
-        name = fields.text(found, "name")
-        content = found["content"] if isinstance(found, dict) and "content" in found else body
-        call_id = fields.text(found, "tool_call_id")
+        response = fields.decoded(body)
+        name = fields.text(response, "name")
+        content = response["content"] if isinstance(response, dict) and "content" in response else body
+        call_id = fields.text(response, "tool_call_id")
         facts.tool_result(call_id, len(value_text(content)))
         parts.append(ToolResultPart(name, content, call_id))
     return tuple(parts)

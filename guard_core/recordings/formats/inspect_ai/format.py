@@ -100,8 +100,8 @@ def _is_log(value: Any) -> bool:
 
 def _logs(value: Any) -> list[JSON]:
     """The logs in a JSON value: one, or an array of them. Else none."""
-    found = value if isinstance(value, list) else [value]
-    return found if all(map(_is_log, found)) else []
+    logs = value if isinstance(value, list) else [value]
+    return logs if all(map(_is_log, logs)) else []
 
 
 def _listed_samples(source: ByteSource, log: JSON) -> Iterator[JSON]:
@@ -195,8 +195,8 @@ class _Sample:
             return [self._without_calls()]
         final = [message_key(event) for event in self._final]
         main = max(threads, key=lambda thread: (thread.shares(final), len(thread.calls)))
-        kept = fold_side_calls(threads, main)
-        return [self._session(thread, number) for number, thread in enumerate(kept)]
+        conversations = fold_side_calls(threads, main)
+        return [self._session(thread, number) for number, thread in enumerate(conversations)]
 
     def _without_calls(self) -> Session:
         builder = SessionBuilder("inspect", self._source)
@@ -239,7 +239,7 @@ class _Sample:
     def _conversations(self) -> Conversations:
         """The model events as requests, by the agent that sent them."""
         spans = Spans()
-        found = Conversations(spans)
+        conversations = Conversations(spans)
         declared: dict[str, Declared] = {}  # by agent: a compaction that its next request shows
         for item in fields.objects(self._transcript):
             kind, agent = fields.text(item, "event"), spans.agent_of(item)
@@ -249,13 +249,13 @@ class _Sample:
                 request = self._request(item, declared.get(agent), spans.name_of(agent))
                 if request is not None:
                     declared.pop(agent, None)
-                    found.add(request, agent)
+                    conversations.add(request, agent)
             else:
                 spans.see(item)
                 self._skip(item, kind)
         for _ in declared:
             self._source.notes.skip("compaction event without a later call")
-        return found
+        return conversations
 
     def _skip(self, item: JSON, kind: str) -> None:
         self._source.notes.skip(f"{kind or 'unnamed'} event")
@@ -290,11 +290,11 @@ class _Sample:
         refs = fields.items(item, "input_refs")
         if not refs:
             return [event for message in fields.items(item, "input") if (event := self._event(message))]
-        found: list[Event] = []
+        messages: list[Event] = []
         for ref in refs:
             start, stop = _range(ref, len(self._pool))
-            found.extend(event for index in range(start, stop) if (event := self._from_pool(index)))
-        return found
+            messages.extend(event for index in range(start, stop) if (event := self._from_pool(index)))
+        return messages
 
     def _from_pool(self, index: int) -> Event | None:
         if index not in self._pooled:
@@ -320,8 +320,8 @@ class _Sample:
         return [self._whole(item) for item in value] if isinstance(value, list) else value
 
     def _attached(self, match: re.Match[str]) -> str:
-        found = self._attachments.get(match[1])
-        return found if isinstance(found, str) else match[0]
+        text = self._attachments.get(match[1])
+        return text if isinstance(text, str) else match[0]
 
 
 def _content(message: JSON) -> tuple[Part, ...]:
@@ -340,9 +340,9 @@ def _result(message: JSON) -> tuple[Part, ...]:
     error = fields.mapping(message, "error")
     content = message.get("content")
     media = tuple(part for part in fields.content_parts(content) if not isinstance(part, TextPart))
-    found = fields.plain_text(content) or fields.text(error, "message")
+    result = fields.plain_text(content) or fields.text(error, "message")
     call_id, name = fields.text(message, "tool_call_id"), fields.text(message, "function")
-    return (ToolResultPart(name, found, call_id, bool(error)), *media)
+    return (ToolResultPart(name, result, call_id, bool(error)), *media)
 
 
 def _usage(item: JSON) -> JSON:

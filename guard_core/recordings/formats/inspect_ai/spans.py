@@ -76,12 +76,12 @@ class Conversations:
 
     def add(self, request: Request, agent: str) -> None:
         """The next request, sent by the agent of this span."""
-        found = self._by_agent.get(agent) or self._finished_before(request) or _Conversation(agent)
-        if not found.requests:
-            self._all.append(found)
-        self._by_agent[agent] = found
-        found.agent = agent
-        found.requests.append(request)
+        conversation = self._by_agent.get(agent) or self._finished_before(request) or _Conversation(agent)
+        if not conversation.requests:
+            self._all.append(conversation)
+        self._by_agent[agent] = conversation
+        conversation.agent = agent
+        conversation.requests.append(request)
 
     def _finished_before(self, request: Request) -> _Conversation | None:
         finished = (item for item in reversed(self._all) if not self._spans.is_open(item.agent))

@@ -49,8 +49,8 @@ class _Run(msgspec.Struct, gc=False):
     response_metadata: Any = None
 
 
-class _Found(msgspec.Struct, gc=False):
-    """What is known of one model run."""
+class _ModelRun(msgspec.Struct, gc=False):
+    """What the records so far say of one model run."""
 
     at: float
     order: str
@@ -59,7 +59,7 @@ class _Found(msgspec.Struct, gc=False):
 
 
 def look(source: ByteSource) -> FirstLook:
-    found: dict[object, _Found] = {}
+    answers: dict[object, _ModelRun] = {}
     for line in looks.lines_of(source, _Run):
         for run in _runs(line):
             order = run.dotted_order or ""
@@ -67,13 +67,13 @@ def look(source: ByteSource) -> FirstLook:
             name = named or object()
             if run.run_type in _MODEL_RUNS:
                 at = fields.timestamp({"start_time": run.start_time}, "start_time") or 0.0
-                found.setdefault(name, _Found(at, order))
-            if name in found:
-                _complete(found[name], run)
+                answers.setdefault(name, _ModelRun(at, order))
+            if name in answers:
+                _complete(answers[name], run)
             elif not run.run_type:
-                _message(found, run)
+                _message(answers, run)
     calls = looks.Calls()
-    for each in sorted(found.values(), key=lambda each: (each.at, each.order)):
+    for each in sorted(answers.values(), key=lambda each: (each.at, each.order)):
         calls.call(each.tokens, model=each.model)
     return calls.look()
 
@@ -87,7 +87,7 @@ def _runs(line: _Run, depth: int = 0) -> Iterator[_Run]:
             yield from _runs(child, depth + 1)
 
 
-def _complete(known: _Found, run: _Run) -> None:
+def _complete(known: _ModelRun, run: _Run) -> None:
     """A later record of a known run adds what it tells."""
     outputs = looks.value_of(run.outputs)
     body = _answer(outputs)
@@ -114,10 +114,10 @@ def _answer(outputs: JSON) -> JSON:
     return {}
 
 
-def _message(found: dict[object, _Found], run: _Run) -> None:
+def _message(answers: dict[object, _ModelRun], run: _Run) -> None:
     """A message that stands on a line of its own."""
     message = {name: value for name in _MESSAGE if (value := getattr(run, name)) is not None}
     if kind_of(message) in _ANSWERS:
         body = body_of(message)
         tokens = usage_of(body).get("prompt_tokens") or 0
-        found[len(found)] = _Found(0.0, "", tokens, model_of(body))
+        answers[len(answers)] = _ModelRun(0.0, "", tokens, model_of(body))

@@ -71,8 +71,8 @@ def _parts(body: JSON) -> tuple[Part, ...]:
     head = fields.content_parts([{"type": "reasoning", "text": reasoning}]) if reasoning else ()
     calls = list(fields.objects(body.get("tool_calls"))) or list(fields.objects(extra.get("tool_calls")))
     invalid = fields.objects(body.get("invalid_tool_calls"))
-    made = [chat.tool_call(item) for item in (*calls, *invalid)]
-    return (*head, *fields.content_parts(body.get("content")), *made)
+    call_parts = [chat.tool_call(item) for item in (*calls, *invalid)]
+    return (*head, *fields.content_parts(body.get("content")), *call_parts)
 
 
 def usage_of(body: JSON) -> dict[str, Any]:

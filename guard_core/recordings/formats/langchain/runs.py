@@ -74,9 +74,9 @@ def _completed(run: JSON) -> JSON:
     if not order:
         return run
     time, name = order[-1]
-    told = {"id": name, "trace_id": order[0][1], "start_time": f"{time[:15]}.{time[15:]}Z"}
-    told |= {"parent_run_id": order[-2][1]} if len(order) > 1 else {}
-    return run | {key: value for key, value in told.items() if not fields.text(run, key)}
+    derived = {"id": name, "trace_id": order[0][1], "start_time": f"{time[:15]}.{time[15:]}Z"}
+    derived |= {"parent_run_id": order[-2][1]} if len(order) > 1 else {}
+    return run | {key: value for key, value in derived.items() if not fields.text(run, key)}
 
 
 def _with_children(run: JSON, depth: int) -> Iterator[JSON]:
@@ -238,7 +238,7 @@ def _order(run: JSON) -> tuple[float, str]:
 
 def _thread(run: JSON) -> str:
     metadata = fields.mapping(fields.mapping(run, "extra"), "metadata")
-    named = next((found for key in THREAD_KEYS if (found := fields.text(metadata, key))), "")
+    named = next((name for key in THREAD_KEYS if (name := fields.text(metadata, key))), "")
     return named or fields.text(run, "trace_id") or fields.text(run, "dotted_order").split(".")[0]
 
 
@@ -268,10 +268,10 @@ def _tools(parameters: JSON) -> tuple[ToolDefinition, ...] | None:
 
 def _tool_event(run: JSON) -> Event:
     output = fields.mapping(run, "outputs").get("output")
-    found = event_of(output) if isinstance(output, dict) else None
+    message = event_of(output) if isinstance(output, dict) else None
     call_id = fields.text(fields.mapping(run, "extra"), "tool_call_id")
     text = output if isinstance(output, str) else fields.plain_text(output) or fields.text(run, "error")
-    parts = found.parts if found is not None else (ToolResultPart(fields.text(run, "name"), text, call_id),)
+    parts = message.parts if message is not None else (ToolResultPart(fields.text(run, "name"), text, call_id),)
     return Event(Role.USER, parts, timestamp=fields.timestamp(run, "start_time"))
 
 

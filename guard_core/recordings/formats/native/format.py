@@ -146,17 +146,17 @@ class _Draft:
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in _KINDS})
 
     def _checked(self, name: str) -> tuple[Any, ...]:
-        found: list[Any] = []
+        values: list[Any] = []
         last = 0
         for number, value in self.lists[name]:
             with self.source.tolerate(number):
                 _check(value, len(self.events), last)
                 last = value.at if name in {"calls", "compactions"} else 0
-                found.append(value)
-        if len(found) != self.counts[name]:
-            missing = self.counts[name] - len(found)
+                values.append(value)
+        if len(values) != self.counts[name]:
+            missing = self.counts[name] - len(values)
             self.source.problem(f"{missing} of {self.counts[name]} entries of {name} are missing", self.line)
-        return tuple(found)
+        return tuple(values)
 
 
 def _draft(line: Line, source: ByteSource) -> _Draft:

@@ -94,8 +94,8 @@ def _is_answer(record: JSON) -> bool:
 
 def piece_of(record: JSON) -> JSON | None:
     """The piece of a stream that a record is, or that stands in it."""
-    found = (record, *map(record.get, _PIECES))
-    return next((piece for piece in found if isinstance(piece, dict) and streams.is_piece(piece)), None)
+    places = (record, *map(record.get, _PIECES))
+    return next((piece for piece in places if isinstance(piece, dict) and streams.is_piece(piece)), None)
 
 
 class ChatReader:
@@ -202,13 +202,13 @@ class ChatReader:
 
     def _is_repeat(self, record: JSON, response: JSON) -> bool:
         """Was this very response logged before? Ids alone do not tell: some servers give every response the same."""
-        told = (
+        identity = (
             response.get("id"),
             response.get("usage"),
             log_records.time_of(record, response),
             len(_messages(record)),
         )
-        key = value_text(told)
+        key = value_text(identity)
         known = key in self._logged
         self._logged.add(key)
         return known and bool(fields.text(response, "id"))
@@ -249,9 +249,9 @@ class ChatReader:
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._known:
             wrong_kinds.check_words(self.source, message, "content", "a message", line)
-            self._known[key] = made = self.make_event(message, line)
-            if made is not None and "usage" in message:
-                self._usages[id(made)] = self.usage(fields.mapping(message, "usage"))
+            self._known[key] = built = self.make_event(message, line)
+            if built is not None and "usage" in message:
+                self._usages[id(built)] = self.usage(fields.mapping(message, "usage"))
         event = self._known[key]
         if event is None:
             self.source.notes.skip("message of an unknown role")
@@ -274,7 +274,7 @@ class ChatReader:
         beside = (fields.mapping(record, key) for key in ("usage", "metrics"))
         places = (fields.mapping(response, "usage"), *beside, response, record)
         wrong_kinds.check_counts(self.source, places[0], _COUNTS, "a response", line)
-        usage = next((found for place in places if (found := self.usage(place))), {})
+        usage = next((counts for place in places if (counts := self.usage(place))), {})
         if not response and not usage.get("prompt_tokens"):
             usage = {}  # a failed request that a proxy counted as 0 tokens
         if usage:
@@ -376,7 +376,7 @@ def _tools(body: JSON) -> tuple[ToolDefinition, ...] | None:
     """The tools of a request, where the API or a proxy (litellm) puts them."""
     places = (body, fields.mapping(body, "optional_params"), fields.mapping(body, "model_parameters"))
     listed = (place.get(key) for place in places for key in ("tools", "functions"))
-    return chat.tool_definitions(next((found for found in listed if isinstance(found, list)), None))
+    return chat.tool_definitions(next((tools for tools in listed if isinstance(tools, list)), None))
 
 
 def _only_counts(response: JSON) -> bool:
@@ -448,13 +448,13 @@ def unique_ids(events: Iterable[Event]) -> list[Event]:
     """Events in which no two calls have one id; a result belongs to the oldest open call of its id."""
     seen: dict[str, int] = {}
     waiting: dict[str, list[str]] = {}
-    found: list[Event] = []
+    renamed: list[Event] = []
     for event in events:
         if not any(isinstance(part, ToolCallPart | ToolResultPart) for part in event.parts):
-            found.append(event)
+            renamed.append(event)
             continue
-        found.append(replace(event, parts=tuple(_renamed(part, seen, waiting) for part in event.parts)))
-    return found
+        renamed.append(replace(event, parts=tuple(_renamed(part, seen, waiting) for part in event.parts)))
+    return renamed
 
 
 def _renamed(part: Part, seen: dict[str, int], waiting: dict[str, list[str]]) -> Part:

@@ -74,7 +74,7 @@ def sealed_part(item: dict[str, Any]) -> ReasoningPart:
 def hosted_parts(item: dict[str, Any], kind: str) -> tuple[Part, ...]:
     """A call that the provider made by itself (web search, image generation), without the bytes it carries."""
     picture = fields.text(item, "result") if kind == "image_generation_call" else ""
-    value = {key: found for key, found in item.items() if key not in _BLOBS}
+    value = {key: content for key, content in item.items() if key not in _BLOBS}
     other = OtherPart(kind=kind, value=value)
     return (other, fields.media("image/png", picture)) if picture else (other,)
 

@@ -49,8 +49,8 @@ class ResponsesFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:
-            found = tables(source)
-            return "agent_sessions" in found and "message_data" in found.get("agent_messages", ())
+            columns = tables(source)
+            return "agent_sessions" in columns and "message_data" in columns.get("agent_messages", ())
         if source.shape is Shape.LINES:
             return _is_ours([line.obj for line in source.head_lines()])
         if source.shape is not Shape.JSON:
@@ -217,10 +217,10 @@ class _ItemLog:
         self.facts.compaction()
         at, self.open = len(self.log.events), False
         window = all(event.role is not Role.MODEL for event in self.log.outlines)
-        kept: View = (Span(0, at),) if window and at else ()
+        earlier: View = (Span(0, at),) if window and at else ()
         message = Event(Role.USER, (responses_items.sealed_part(item),), fields.text(item, "id"), line, meta=True)
         note = "The summary is encrypted."
-        compaction = RecordedCompaction(at, Evidence.DECLARED, "opaque", (*kept, Inserted(0)), (message,), note=note)
+        compaction = RecordedCompaction(at, Evidence.DECLARED, "opaque", (*earlier, Inserted(0)), (message,), note=note)
         self.log.compactions.append(replace(compaction, line=line))
 
     def session(self, **about: Any) -> Session:
@@ -348,7 +348,7 @@ def _conversation(body: JSON, response: JSON) -> str:
     """The id of the conversation that the provider keeps: a request then holds its new items only."""
     places = (body.get("conversation"), response.get("conversation"))
     return next(
-        (found for place in places if (found := fields.text({"id": place}, "id") or fields.text(place, "id"))), ""
+        (name for place in places if (name := fields.text({"id": place}, "id") or fields.text(place, "id"))), ""
     )
 
 

@@ -37,9 +37,9 @@ class OpenCodeFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.SQLITE:
-            found = tables(source)
-            columns = {name for table in ("message", "part") for name in found.get(table, ())}
-            return "session" in found and {"session_id", "message_id", "data"} <= columns
+            schema = tables(source)
+            columns = {name for table in ("message", "part") for name in schema.get(table, ())}
+            return "session" in schema and {"session_id", "message_id", "data"} <= columns
         if source.shape is Shape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return any(_is_run_line(item) or _is_export(item) for item in heads)

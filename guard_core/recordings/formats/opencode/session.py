@@ -282,7 +282,7 @@ class OpenCodeReader:
         cleared: dict[int, list[_Pruned]] = {}
         for item in self.pruned:
             cleared.setdefault(self._when(item), []).append(item)
-        found: list[RecordedCompaction] = []
+        compactions: list[RecordedCompaction] = []
         rewritten: dict[int, Event] = {}
         summaries = iter(self.log.compactions)
         upcoming = next(summaries, None)
@@ -291,11 +291,11 @@ class OpenCodeReader:
                 event = rewritten.get(item.event, self.log.events[item.event])
                 rewritten[item.event] = _without_content(event, item.call_id)
             while upcoming is not None and upcoming.at == at:
-                found.append(replace(upcoming, base=_rewrite(upcoming.base, rewritten)))
+                compactions.append(replace(upcoming, base=_rewrite(upcoming.base, rewritten)))
                 upcoming = next(summaries, None)
-            if at in cleared and not (found and found[-1].at == at):
-                found.append(_edit(at, found, rewritten, min(item.time for item in cleared[at])))
-        return found
+            if at in cleared and not (compactions and compactions[-1].at == at):
+                compactions.append(_edit(at, compactions, rewritten, min(item.time for item in cleared[at])))
+        return compactions
 
     def _when(self, item: _Pruned) -> int:
         """How many events the log had when a result was cleared."""
@@ -391,8 +391,8 @@ def _trigger(marker: _Marker | None) -> str:
 
 def _fresh(usage: JSON) -> int | None:
     """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
-    found = usage.get("input")
-    below = fields.tokens({"input": -found}, "input") if isinstance(found, int) else None
+    fresh = usage.get("input")
+    below = fields.tokens({"input": -fresh}, "input") if isinstance(fresh, int) else None
     return -below if below else fields.tokens(usage, "input")
 
 
@@ -407,7 +407,7 @@ def _ended(tools: list[JSON]) -> float | None:
 
 def _sealed(metadata: Any) -> int:
     """Bytes of signed or encrypted reasoning that a provider's metadata carry."""
-    found = 0
+    size = 0
     for provider in fields.objects(list(metadata.values()) if isinstance(metadata, dict) else None):
-        found += sum(fields.opaque_size(text) for key in _SEALS if (text := fields.text(provider, key)))
-    return found
+        size += sum(fields.opaque_size(text) for key in _SEALS if (text := fields.text(provider, key)))
+    return size

@@ -40,8 +40,10 @@ class Storage:
     def export(self, session: Path, leave: Callable[[str], object] | None = None) -> bytes:
         """The session that one of `sessions` names. `leave` is told of each damaged piece that is left out; without it
         such a piece raises DamagedRecording with its name."""
-        told = _files(self._messages.get(session.stem), "msg_")
-        pieces = (b'{"info":%b,"parts":[%b]}' % (_read(path, leave), self._joined(path.stem, leave)) for path in told)
+        messages = _files(self._messages.get(session.stem), "msg_")
+        pieces = (
+            b'{"info":%b,"parts":[%b]}' % (_read(path, leave), self._joined(path.stem, leave)) for path in messages
+        )
         return b'{"info":%b,"messages":[%b]}' % (_read(session, leave), b",".join(pieces))
 
     def _joined(self, message: str, leave: Callable[[str], object] | None) -> bytes:

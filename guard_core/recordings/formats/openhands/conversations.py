@@ -52,8 +52,8 @@ def is_event(value: Any) -> bool:
         return False
     if fields.text(value, "kind") in SDK_KINDS:
         return True
-    told = "action" in value or "observation" in value
-    return told and fields.text(value, "source") in SOURCES and "id" in value and bool(_BODIES & value.keys())
+    has_kind = "action" in value or "observation" in value
+    return has_kind and fields.text(value, "source") in SOURCES and "id" in value and bool(_BODIES & value.keys())
 
 
 def is_row(value: JSON) -> bool:

@@ -93,9 +93,9 @@ class _Facts(FactCounter):
         self._longest = max(self._longest, chars)
 
     def facts(self) -> Facts:
-        found = super().facts()
-        longest = max(self._longest, found.largest_tool_result_chars)
-        return msgspec.structs.replace(found, largest_tool_result_chars=longest)
+        facts = super().facts()
+        longest = max(self._longest, facts.largest_tool_result_chars)
+        return msgspec.structs.replace(facts, largest_tool_result_chars=longest)
 
 
 def _read(source: ByteSource, row: Conversation, facts: _Facts) -> Iterator[Session]:
@@ -151,9 +151,9 @@ class OpenHandsReader:
 
     def _complete(self, *, counted: bool) -> None:
         for index, call in enumerate(self._builder.calls):
-            self._builder.calls[index] = found = self._usage.completed(call)
-            if counted and found is not call and found.prompt_tokens is not None:
-                self._facts.call(found.prompt_tokens)
+            self._builder.calls[index] = completed = self._usage.completed(call)
+            if counted and completed is not call and completed.prompt_tokens is not None:
+                self._facts.call(completed.prompt_tokens)
 
     # -- SDK events
 
@@ -209,7 +209,7 @@ class OpenHandsReader:
 
     def _sdk_result(self, kind: str, item: JSON, line: int | None) -> None:
         observation = fields.mapping(item, "observation")
-        found = (
+        content = (
             fields.plain_text(observation.get("content"))
             or fields.plain_text(observation.get("output"))
             or fields.text(observation, "error")
@@ -225,7 +225,7 @@ class OpenHandsReader:
         )
         if screen := fields.text(observation, "screenshot_data"):
             media = (*media, fields.media("image/png", screen))
-        result = ToolResultPart(fields.text(item, "tool_name"), found, call_id, failed)
+        result = ToolResultPart(fields.text(item, "tool_name"), content, call_id, failed)
         self._append(item, Role.USER, (result, *media), line)
 
     def _state(self, item: JSON) -> None:
@@ -314,17 +314,17 @@ class OpenHandsReader:
     def _older_result(self, item: JSON, line: int | None) -> None:
         metadata = fields.mapping(item, "tool_call_metadata")
         call_id = fields.text(metadata, "tool_call_id")
-        found = fields.text(item, "content") or fields.text(item, "message")
+        text = fields.text(item, "content") or fields.text(item, "message")
         wrong_kinds.check_words(self._source, item, "content", "an observation", line)
         if call_id:
-            self._facts.tool_result(call_id, len(found))
+            self._facts.tool_result(call_id, len(text))
         else:
-            self._facts.text_result(len(found))
+            self._facts.text_result(len(text))
         if str(item.get("cause")) in self._by_user:
-            self._append(item, Role.USER, (TextPart(found),), line, meta=True)
+            self._append(item, Role.USER, (TextPart(text),), line, meta=True)
             return
         failed = fields.text(item, "observation") == "error" or bool(item.get("error"))
-        result = ToolResultPart(fields.text(metadata, "function_name"), found, call_id, failed)
+        result = ToolResultPart(fields.text(metadata, "function_name"), text, call_id, failed)
         self._append(item, Role.USER, (result, *_images(fields.mapping(item, "extras"))), line)
 
     def _condense_older(self, item: JSON, line: int | None) -> None:
@@ -370,7 +370,7 @@ class OpenHandsReader:
         message = Event(Role.USER, (TextPart(summary),), meta=True, line=line) if summary else None
         self._sent.condense(_id(item), forgotten, message, fields.tokens(item, "summary_offset"))
         base, messages = self._sent.view(self._places)
-        made = self._usage.condenser.call()
+        usage = self._usage.condenser.call()
         self._builder.compaction(
             RecordedCompaction(
                 at=at,
@@ -378,7 +378,7 @@ class OpenHandsReader:
                 kind=_kind(base, message is not None),
                 base=base,
                 messages=messages,
-                summariser=ModelCall(at=at, source_id=fields.text(item, "llm_response_id"), **made) if made else None,
+                summariser=ModelCall(at=at, source_id=fields.text(item, "llm_response_id"), **usage) if usage else None,
                 line=line,
                 timestamp=time,
             )
@@ -392,8 +392,8 @@ def _kind(base: View, summarised: bool) -> str:
 
 
 def _id(item: JSON) -> str:
-    found = item.get("id")
-    return str(found) if isinstance(found, int | str) and not isinstance(found, bool) else ""
+    name = item.get("id")
+    return str(name) if isinstance(name, int | str) and not isinstance(name, bool) else ""
 
 
 def _images(about: JSON) -> list[Part]:

@@ -68,9 +68,9 @@ class RunningTotals:
 
     def call(self, own: JSON | None = None) -> dict[str, Any]:
         """The usage of the call that is answered now: its own where it is recorded, else the last difference."""
-        found, self._next = self._next, {}
+        counts, self._next = self._next, {}
         if fields.tokens(own, "prompt_tokens") is None:
-            return found
+            return counts
         details = fields.mapping(own, "prompt_tokens_details")
         return {
             "prompt_tokens": fields.tokens(own, "prompt_tokens"),

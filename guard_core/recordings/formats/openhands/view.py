@@ -53,11 +53,11 @@ class Sent:
 
     def view(self, places: Mapping[str, int]) -> tuple[View, tuple[Event, ...]]:
         """The request as spans of the log (`places`: the index of each event there) and the summaries in it."""
-        found: list[int | None] = []
+        indexes: list[int | None] = []
         for event_id in self._ids:
             if event_id in self._summaries:
-                found.append(None)
-            elif event_id in places and places[event_id] not in found[-1:]:
-                found.append(places[event_id])
+                indexes.append(None)
+            elif event_id in places and places[event_id] not in indexes[-1:]:
+                indexes.append(places[event_id])
         summaries = tuple(self._summaries[event_id] for event_id in self._ids if event_id in self._summaries)
-        return view_of(found), summaries
+        return view_of(indexes), summaries

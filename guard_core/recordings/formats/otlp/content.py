@@ -27,7 +27,7 @@ from guard_core.sessions import ToolDefinition
 _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
 
 
-class Found(msgspec.Struct):
+class RequestContent(msgspec.Struct):
     """A request as its span tells it; `lost` is the number of messages that are missing at its head."""
 
     messages: list[Event]
@@ -36,35 +36,35 @@ class Found(msgspec.Struct):
     tools: tuple[ToolDefinition, ...] | None = None
 
 
-def read_content(span: TraceSpan) -> Found:
+def read_content(span: TraceSpan) -> RequestContent:
     """The request in the first of the conventions that is there."""
     for read in (_gen_ai, _open_inference, _open_llmetry, _adk_request, _vercel, _span_events):
-        found = read(span)
-        if found.messages:
-            return found
-    return Found([])
+        content = read(span)
+        if content.messages:
+            return content
+    return RequestContent([])
 
 
 def _json(span: TraceSpan, attributes: dict[str, Any], key: str) -> Any:
     """The JSON inside an attribute; where it is cut or otherwise none, the span says so."""
     given = attributes.get(key)
-    found = fields.decoded(given)
-    if isinstance(found, str) and found.strip() and key not in span.damaged:
+    value = fields.decoded(given)
+    if isinstance(value, str) and value.strip() and key not in span.damaged:
         span.damaged.append(key)
-    return found
+    return value
 
 
 # -- OpenTelemetry's GenAI conventions
 
 
-def _gen_ai(span: TraceSpan) -> Found:
+def _gen_ai(span: TraceSpan) -> RequestContent:
     details = _details(span)
     messages = [_gen_ai_event(item) for item in fields.objects(_json(span, details, "gen_ai.input.messages"))]
     system = fields.decoded(details.get("gen_ai.system_instructions"))
     parts = tuple(part for item in fields.objects(system) if (part := _gen_ai_part(item)) is not None)
     parts = (TextPart(system),) if isinstance(system, str) and system else parts
     tools = chat.tool_definitions(_json(span, details, "gen_ai.tool.definitions"))
-    return Found([event for event in messages if event is not None], 0, parts or None, tools)
+    return RequestContent([event for event in messages if event is not None], 0, parts or None, tools)
 
 
 def _details(span: TraceSpan) -> dict[str, Any]:
@@ -111,16 +111,16 @@ def _gen_ai_part(item: JSON) -> Part | None:
 
 def _numbered(attributes: dict[str, Any], prefix: str) -> dict[int, dict[str, Any]]:
     """Attributes under `prefix.<number>.`, by number."""
-    found: dict[int, dict[str, Any]] = {}
+    groups: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         if key.startswith(prefix) and len(key) > len(prefix) and key[len(prefix)] == ".":
             number, _, rest = key[len(prefix) + 1 :].partition(".")
             if number.isdecimal() and len(number) < 7 and rest:
-                found.setdefault(int(number), {})[rest] = value
-    return dict(sorted(found.items()))
+                groups.setdefault(int(number), {})[rest] = value
+    return dict(sorted(groups.items()))
 
 
-def _open_inference(span: TraceSpan) -> Found:
+def _open_inference(span: TraceSpan) -> RequestContent:
     numbered = _numbered(span.attributes, "llm.input_messages")
     lost = next((number for number, item in numbered.items() if "message.role" in item), len(numbered))
     messages = [_open_inference_event(item) for number, item in numbered.items() if number >= lost]
@@ -131,8 +131,8 @@ def _open_inference(span: TraceSpan) -> Found:
         if listed:
             events = [event for item in fields.objects(listed) if (event := _event(item))]
             system = anthropic_messages.block_parts(whole.get("system")) or None
-            return Found(events, 0, system, tools or chat.tool_definitions(whole.get("tools")))
-    return Found(_one_response_each([event for event in messages if event is not None]), lost, None, tools)
+            return RequestContent(events, 0, system, tools or chat.tool_definitions(whole.get("tools")))
+    return RequestContent(_one_response_each([event for event in messages if event is not None]), lost, None, tools)
 
 
 def _open_inference_answers(span: TraceSpan) -> list[Event | None]:
@@ -145,13 +145,13 @@ def _open_inference_answers(span: TraceSpan) -> list[Event | None]:
 
 def _one_response_each(events: list[Event]) -> list[Event]:
     """Events with those of the model that follow each other, the items of one response, as one."""
-    found: list[Event] = []
+    merged: list[Event] = []
     for event in events:
-        if found and event.role is Role.MODEL and found[-1].role is Role.MODEL:
-            found[-1] = msgspec.structs.replace(found[-1], parts=(*found[-1].parts, *event.parts))
+        if merged and event.role is Role.MODEL and merged[-1].role is Role.MODEL:
+            merged[-1] = msgspec.structs.replace(merged[-1], parts=(*merged[-1].parts, *event.parts))
         else:
-            found.append(event)
-    return found
+            merged.append(event)
+    return merged
 
 
 def _open_inference_event(item: dict[str, Any]) -> Event | None:
@@ -192,7 +192,7 @@ def _open_inference_tools(span: TraceSpan) -> tuple[ToolDefinition, ...] | None:
     return chat.tool_definitions(parameters.get("tools")) if isinstance(parameters, dict) else None
 
 
-def _open_llmetry(span: TraceSpan) -> Found:
+def _open_llmetry(span: TraceSpan) -> RequestContent:
     prefix = "gen_ai.prompt" if "gen_ai.prompt.0.role" in span.attributes else "llm.prompts"
     numbered = _numbered(span.attributes, prefix)
     if not numbered:
@@ -208,7 +208,7 @@ def _open_llmetry(span: TraceSpan) -> Found:
         )
         for item in functions.values()
     )
-    return Found([event for event in messages if event is not None], lost, None, tools or None)
+    return RequestContent([event for event in messages if event is not None], lost, None, tools or None)
 
 
 def _open_llmetry_event(item: dict[str, Any]) -> Event | None:
@@ -233,7 +233,7 @@ def _event(message: JSON) -> Event | None:
 # -- span events of the older conventions
 
 
-def _span_events(span: TraceSpan) -> Found:
+def _span_events(span: TraceSpan) -> RequestContent:
     messages: list[Event] = []
     for name, attributes in _named_events(span):
         if name == "gen_ai.content.prompt":
@@ -246,7 +246,7 @@ def _span_events(span: TraceSpan) -> Found:
                 message.setdefault("tool_call_id", message["id"])
             if (event := _told(message)) is not None:
                 messages.append(event)
-    return Found(messages)
+    return RequestContent(messages)
 
 
 def _told(message: JSON) -> Event | None:
@@ -275,15 +275,15 @@ def _event_body(attributes: dict[str, Any]) -> JSON:
 # -- ADK 1.x
 
 
-def _adk_request(span: TraceSpan) -> Found:
+def _adk_request(span: TraceSpan) -> RequestContent:
     request = _json(span, span.attributes, "gcp.vertex.agent.llm_request")
     if not isinstance(request, dict):
-        return Found([])
+        return RequestContent([])
     config = fields.mapping(request, "config")
     messages = [_google_event(item) for item in fields.objects(request.get("contents"))]
     instruction = config.get("system_instruction")
     system = (TextPart(instruction),) if isinstance(instruction, str) else _google_parts(instruction)
-    return Found(messages, 0, system or None, chat.tool_definitions(config.get("tools")))
+    return RequestContent(messages, 0, system or None, chat.tool_definitions(config.get("tools")))
 
 
 def _google_event(content: JSON) -> Event:
@@ -312,12 +312,12 @@ def _google_part(item: JSON) -> Part:
 # -- Vercel's AI SDK
 
 
-def _vercel(span: TraceSpan) -> Found:
+def _vercel(span: TraceSpan) -> RequestContent:
     listed = _json(span, span.attributes, "ai.prompt.messages")
     messages = [_vercel_event(item) for item in fields.objects(listed)]
     tools = span.attributes.get("ai.prompt.tools")
     schemas = [fields.decoded(item) for item in tools] if isinstance(tools, list) else None
-    return Found([event for event in messages if event is not None], 0, None, chat.tool_definitions(schemas))
+    return RequestContent([event for event in messages if event is not None], 0, None, chat.tool_definitions(schemas))
 
 
 def _vercel_event(message: JSON) -> Event | None:
@@ -340,8 +340,8 @@ def _vercel_part(item: JSON) -> tuple[Part, ...]:
 def _vercel_answer(attributes: dict[str, Any]) -> list[Event | None]:
     text = attributes.get("ai.response.text")
     calls = fields.decoded(attributes.get("ai.response.toolCalls"))
-    made = [part for item in fields.objects(calls) for part in _vercel_part({**item, "type": "tool-call"})]
-    parts = (*fields.content_parts(text), *made)
+    call_parts = [part for item in fields.objects(calls) for part in _vercel_part({**item, "type": "tool-call"})]
+    parts = (*fields.content_parts(text), *call_parts)
     return [Event(Role.MODEL, parts)] if parts else []
 
 

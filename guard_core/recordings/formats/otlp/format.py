@@ -116,13 +116,13 @@ def _all_spans(source: ByteSource, logged: list[LoggedEvent]) -> Iterator[TraceS
     """Every span of the file; `logged` takes the events that stand in log records of their own."""
     for number, record in _records(source):
         logged.extend(logged_events(record))
-        found = 0
+        count = 0
         for span in spans_of(record, number):
-            found += 1
+            count += 1
             if source.watch is not None:
                 source.watch.check_flat(span.attributes, number)
             yield span
-        if not found and not any(key in record for key in LOGS):
+        if not count and not any(key in record for key in LOGS):
             source.notes.skip("record without spans")
 
 
@@ -140,16 +140,16 @@ def _with_logged(spans: list[TraceSpan], logged: list[LoggedEvent]) -> list[Trac
 
 def _distinct(source: ByteSource, spans: Iterable[TraceSpan]) -> list[TraceSpan]:
     """Spans in the order of their starts, repeats of one id merged."""
-    found: dict[tuple[str, str], TraceSpan] = {}
+    spans_by_id: dict[tuple[str, str], TraceSpan] = {}
     anonymous: list[TraceSpan] = []
     for span in spans:
         if not span.id:
             anonymous.append(span)
-        elif (span.trace, span.id) in found:
+        elif (span.trace, span.id) in spans_by_id:
             source.notes.folded += 1
         else:
-            found[span.trace, span.id] = span
-    return sorted((*found.values(), *anonymous), key=lambda span: span.start or 0.0)
+            spans_by_id[span.trace, span.id] = span
+    return sorted((*spans_by_id.values(), *anonymous), key=lambda span: span.start or 0.0)
 
 
 class _Traces:
@@ -204,8 +204,8 @@ class _Traces:
     def _joined(self, groups: list[_Group]) -> list[_Group]:
         """Groups in the order of their times, traces that are one conversation as one."""
         loose = {group.key: group for group in groups if not group.named}
-        told = [group for group in loose.values() if group.has_content]
-        sets = joined((group.key, self._requests(group.contents)) for group in told)
+        with_content = [group for group in loose.values() if group.has_content]
+        sets = joined((group.key, self._requests(group.contents)) for group in with_content)
         silent: dict[str, list[str]] = {}
         for group in loose.values():
             if not group.has_content:
@@ -213,8 +213,8 @@ class _Traces:
         for keys in (*sets, *silent.values()):
             for key in keys[1:]:
                 loose[keys[0]].take(loose.pop(key))
-        kept = {group.key for group in loose.values()}
-        return [group for group in groups if group.named or group.key in kept]
+        remaining = {group.key for group in loose.values()}
+        return [group for group in groups if group.named or group.key in remaining]
 
     def _check(self, groups: list[_Group]) -> None:
         """What cannot be read of a span is a damaged place: an attribute's JSON that was cut, a count that is none."""
@@ -246,13 +246,15 @@ class _Traces:
 
     def _around(self, models: list[TraceSpan]) -> set[tuple[str, str]]:
         """The ids of all spans with a model span inside and no agent in between: ADK hands over within a call."""
-        found: set[tuple[str, str]] = set()
+        surrounding: set[tuple[str, str]] = set()
         for span in models:
             parent = self._by_id.get((span.trace, span.parent))
-            while parent is not None and (parent.trace, parent.id) not in found and not trace_kinds.is_agent(parent):
-                found.add((parent.trace, parent.id))
+            while (
+                parent is not None and (parent.trace, parent.id) not in surrounding and not trace_kinds.is_agent(parent)
+            ):
+                surrounding.add((parent.trace, parent.id))
                 parent = self._by_id.get((parent.trace, parent.parent))
-        return found
+        return surrounding
 
     def _named(self, span: TraceSpan) -> str:
         """The conversation that a span or its trace names."""
@@ -336,9 +338,9 @@ class _Content:
         self.spans = [span] if outer is None else [span, outer]
         own = read_content(span)
         around = read_content(outer) if outer is not None else own
-        found = own if own.messages else around
-        self.messages, self.lost = found.messages, found.lost
-        self.system, self.tools = found.system, found.tools if found.tools is not None else around.tools
+        content = own if own.messages else around
+        self.messages, self.lost = content.messages, content.lost
+        self.system, self.tools = content.system, content.tools if content.tools is not None else around.tools
         answer = answer_of(span)
         self.answer = answer if answer.parts or outer is None else answer_of(outer)
 
@@ -389,8 +391,8 @@ def _without_positions(events: Iterable[Event]) -> list[Event]:
     names = {part.name for event in events for part in event.parts if isinstance(part, ToolCallPart)}
 
     def is_position(call_id: str) -> bool:
-        found = _POSITION.fullmatch(call_id)
-        return found is not None and found[1] in names
+        match = _POSITION.fullmatch(call_id)
+        return match is not None and match[1] in names
 
     def plain(part: Part) -> Part:
         if isinstance(part, ToolCallPart) and is_position(part.id):

@@ -16,18 +16,18 @@ from guard_core.recordings.reading.requests import SHORTEST_SUMMARY, Request, is
 
 def joined(groups: Iterable[tuple[str, list[Request]]]) -> list[list[str]]:
     """The names of groups of requests (at least one each, in the order of their times) that are one conversation."""
-    found: list[list[str]] = []
+    chains: list[list[str]] = []
     ends: list[_End] = []
     for name, requests in groups:
         keys = [message_key(event) for event in requests[0].messages]
         at = next((at for at in reversed(range(len(ends))) if ends[at].goes_on(requests[0], keys)), None)
         if at is None:
-            found.append([name])
+            chains.append([name])
             ends.append(_End(requests[-1]))
         else:
-            found[at].append(name)
+            chains[at].append(name)
             ends[at] = _End(requests[-1])
-    return found
+    return chains
 
 
 class _End:
@@ -48,8 +48,8 @@ class _End:
         if self._answer is None:
             return False
         known = {*self._sent, self._key}
-        kept = self._key in keys and (_is_telling(self._answer) or sum(key in known for key in keys) > 1)
-        return kept or is_summary_in(self._answer, request.messages)
+        repeats_answer = self._key in keys and (_is_telling(self._answer) or sum(key in known for key in keys) > 1)
+        return repeats_answer or is_summary_in(self._answer, request.messages)
 
 
 def _is_telling(answer: Event) -> bool:

@@ -76,8 +76,8 @@ MARKS = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "trace
 
 def response_id(span: TraceSpan) -> str:
     """The provider's id of the answer; "" where no attribute tells it."""
-    if found := first(span.attributes, RESPONSE_ID_KEYS):
-        return found
+    if name := first(span.attributes, RESPONSE_ID_KEYS):
+        return name
     answer = span.attributes.get("output.value")
     matched = RESPONSE_ID.match(answer) if isinstance(answer, str) else None
     return matched[1] or matched[2] if matched else ""
@@ -143,8 +143,8 @@ def first_value(attributes: dict[str, Any], keys: Iterable[str]) -> Any:
 
 
 def first(attributes: dict[str, Any], keys: Iterable[str]) -> str:
-    found = first_value(attributes, keys)
-    return found if isinstance(found, str) else ""
+    value = first_value(attributes, keys)
+    return value if isinstance(value, str) else ""
 
 
 def scope_of(span: TraceSpan) -> tuple[str, str]:
@@ -154,14 +154,14 @@ def scope_of(span: TraceSpan) -> tuple[str, str]:
 
 def exclusive_scopes(calls: list[TraceSpan]) -> set[tuple[str, str]]:
     """The instrumentations that report cached tokens beside the input tokens instead of within them."""
-    found = set()
+    scopes = set()
     for span in calls:
         prompt = fields.first_tokens(span.attributes, *PROMPT_KEYS)
         cached = fields.first_tokens(span.attributes, *CACHED_KEYS) or 0
         written = fields.first_tokens(span.attributes, *WRITTEN_KEYS) or 0
         if prompt is not None and cached + written > prompt:
-            found.add(scope_of(span))
-    return found
+            scopes.add(scope_of(span))
+    return scopes
 
 
 def usage_of(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:

@@ -80,8 +80,11 @@ def spans(source: ByteSource) -> Iterator[TraceSpan]:
 
 def _slim(span: _Span) -> dict[str, Any]:
     """A span as it was written, less what is not looked at."""
-    found: dict[str, Any] = {name: getattr(span, name) for name in _Span.__struct_fields__}
-    return {**found, "attributes": [kept for each in span.attributes or () if (kept := _kept(each)) is not None]}
+    slim: dict[str, Any] = {name: getattr(span, name) for name in _Span.__struct_fields__}
+    return {
+        **slim,
+        "attributes": [attribute for each in span.attributes or () if (attribute := _kept(each)) is not None],
+    }
 
 
 def _kept(attribute: _Attribute) -> dict[str, Any] | None:

@@ -51,11 +51,11 @@ def logged_events(value: JSON) -> Iterator[LoggedEvent]:
     for resource in resources:
         for scope in fields.objects(resource.get("scopeLogs", resource.get("scope_logs"))):
             for record in fields.objects(scope.get("logRecords", scope.get("log_records"))):
-                found = attributes(record.get("attributes"))
-                name = record.get("eventName", record.get("event_name", found.get("event.name")))
-                found["event.body"] = _any_value(record.get("body"))
+                values = attributes(record.get("attributes"))
+                name = record.get("eventName", record.get("event_name", values.get("event.name")))
+                values["event.body"] = _any_value(record.get("body"))
                 trace, span = record.get("traceId", record.get("trace_id")), record.get("spanId", record.get("span_id"))
-                yield LoggedEvent(_name(trace), _name(span), str(name or ""), found)
+                yield LoggedEvent(_name(trace), _name(span), str(name or ""), values)
 
 
 def spans_of(value: JSON, line: int | None = None) -> Iterator[TraceSpan]:
@@ -141,15 +141,15 @@ def _jaeger_tags(tags: Any) -> dict[str, Any]:
 
 def _flat(value: JSON, line: int | None) -> TraceSpan:
     context = fields.mapping(value, "context")
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     own = value.get("attributes")
-    _flatten("", own if isinstance(own, dict) else {}, found)
+    _flatten("", own if isinstance(own, dict) else {}, flat)
     for key, item in value.items():
         if key.startswith("attributes."):
-            _flatten(key.removeprefix("attributes."), item, found)
+            _flatten(key.removeprefix("attributes."), item, flat)
     kind = fields.text(value, "span_kind")
-    if kind and "openinference.span.kind" not in found:
-        found["openinference.span.kind"] = kind
+    if kind and "openinference.span.kind" not in flat:
+        flat["openinference.span.kind"] = kind
     events = tuple(
         (fields.text(event, "name"), attributes(event.get("attributes")))
         for event in fields.objects(value.get("events"))
@@ -160,7 +160,7 @@ def _flat(value: JSON, line: int | None) -> TraceSpan:
         parent=_name(value.get("parent_id") or value.get("parent_span_id")),
         name=fields.text(value, "name"),
         start=fields.timestamp(value, "start_time"),
-        attributes=found,
+        attributes=flat,
         events=events,
         dropped=fields.tokens(value, "dropped_attributes_count") or 0,
         line=line,
@@ -169,14 +169,14 @@ def _flat(value: JSON, line: int | None) -> TraceSpan:
 
 def attributes(value: Any) -> dict[str, Any]:
     """Attributes as a dictionary, from OTLP's list of keys and values or from an object."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     if isinstance(value, dict):
-        _flatten("", value, found)
+        _flatten("", value, flat)
     for item in fields.objects(value):
         key = item.get("key")
         if isinstance(key, str):
-            _flatten(key, _any_value(item.get("value")), found)
-    return found
+            _flatten(key, _any_value(item.get("value")), flat)
+    return flat
 
 
 def _any_value(value: Any) -> Any:
@@ -199,17 +199,17 @@ def _integer(value: Any) -> Any:
     return int(value) if isinstance(value, str) and len(value) <= 20 and value.lstrip("-").isdecimal() else value
 
 
-def _flatten(prefix: str, value: Any, found: dict[str, Any]) -> None:
+def _flatten(prefix: str, value: Any, flat: dict[str, Any]) -> None:
     """Put a value under its dotted key; what is inside objects and arrays of objects under longer keys, too."""
     if prefix:
-        found[prefix] = value
+        flat[prefix] = value
     if isinstance(value, dict):
         for key, item in value.items():
-            _flatten(f"{prefix}.{key}" if prefix else str(key), item, found)
+            _flatten(f"{prefix}.{key}" if prefix else str(key), item, flat)
     elif isinstance(value, list) and not prefix.startswith("gen_ai."):
         for index, item in enumerate(value):
             if isinstance(item, dict):
-                _flatten(f"{prefix}.{index}", item, found)
+                _flatten(f"{prefix}.{index}", item, flat)
 
 
 def _name(value: Any) -> str:

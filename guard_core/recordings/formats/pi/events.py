@@ -110,8 +110,8 @@ class PiEventReader:
         if "summary" not in result:
             self.source.notes.skip("compaction that did not come about")
             return
-        told: JSON = {key: result[key] for key in ("summary", "tokensBefore") if key in result}
-        self._entry(line, {"type": "compaction", **told})
+        summary: JSON = {key: result[key] for key in ("summary", "tokensBefore") if key in result}
+        self._entry(line, {"type": "compaction", **summary})
         compactions = self.entries.log.compactions
         trigger = fields.text(line.obj, "reason") or self.reason
         note = f"{compactions[-1].note} What was kept besides the summary is not in the file.".strip()

@@ -138,7 +138,7 @@ def _active_path(source: ByteSource) -> set[int] | None:
         lost = parent not in nodes and parent not in ("", header)
         nodes[entry] = _Node(line.number, before if lost else parent)
         before = entry
-        chosen = next((found for key in _LEAF_KEYS if (found := fields.text(line.obj, key))), "")
+        chosen = next((entry_id for key in _LEAF_KEYS if (entry_id := fields.text(line.obj, key))), "")
         leaf = chosen if line.obj.get("type") == "leaf" and chosen in nodes else entry
     path: set[int] = set()
     while leaf in nodes and nodes[leaf].line not in path:
@@ -276,7 +276,7 @@ class PiSessionReader:
             self.notes.skip("compaction on another branch")
             return
         at, start = len(self.log.events), self._first_kept(line.obj)
-        summary, told = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
+        summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
         tail: View = (Span(start, at),) if start < at else ()
         self.log.compaction(
@@ -284,13 +284,13 @@ class PiSessionReader:
                 at=at,
                 evidence=Evidence.DECLARED,
                 kind="summary+tail" if tail else "summary",
-                base=(Inserted(0), *tail) if told else tail,
-                messages=(message,) if told else (),
+                base=(Inserted(0), *tail) if has_summary else tail,
+                messages=(message,) if has_summary else (),
                 trigger="hook" if True in (line.obj.get("fromHook"), line.obj.get("fromExtension")) else "",
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
-                note="" if summary else "The summary is empty." if told else "The summary is not in the file.",
+                note="" if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
             )
         )
 
@@ -318,7 +318,7 @@ class PiSessionReader:
         if not self.header and not self.facts.messages:
             raise DamagedRecording("the session holds no entry that can be read")
         system, tools = self.system.parts, self.system.tools
-        absent = [what for what, found in (("system prompt", system), ("schemas of the tools", tools)) if not found]
+        absent = [what for what, value in (("system prompt", system), ("schemas of the tools", tools)) if not value]
         notes = [f"The {' and the '.join(absent)} are not in the file."] if absent else []
         if self.system.changes > 0:
             notes.append(f"Later changes of the system prompt or the tools: {self.system.changes}. The last are shown.")
@@ -395,8 +395,8 @@ def _part(block: Any) -> Part:
         if data.startswith("blob:"):  # oh-my-pi keeps large pictures in files of their own
             return MediaPart(mime=mime, uri=data[:2000])
         return fields.media(mime, data) if data else MediaPart(mime=mime)
-    found = fields.content_parts([block])
-    return found[0] if found else TextPart("")
+    parts = fields.content_parts([block])
+    return parts[0] if parts else TextPart("")
 
 
 def _own_words(message: dict[str, Any], role: str) -> tuple[Part, ...]:

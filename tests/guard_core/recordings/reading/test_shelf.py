@@ -32,11 +32,11 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def check_reads_the_same(path: Path, folder: Path) -> bool:
-    """Is it the same, told ahead or not; were texts shelved at all?"""
+    """Is it the same, sent early or not; were texts shelved at all?"""
     told: list[Event] = []
-    ahead = recordings.Ahead(told.append)
+    follower = recordings.EarlyEvents(told.append)
     kept, left = recordings.read(path), recordings.read(path, shelve=folder)
-    early = recordings.read(path, shelve=folder, ahead=ahead)
+    early = recordings.read(path, shelve=folder, early=follower)
     for found in (left, early):
         assert (found.facts, found.notes) == (kept.facts, kept.notes)
         assert len(found.sessions) == len(kept.sessions)
@@ -46,7 +46,7 @@ def check_reads_the_same(path: Path, folder: Path) -> bool:
             assert mine.notes == other.notes
             assert Ledger.of(mine).to_bytes() == Ledger.of(other).to_bytes()
     for first in early.sessions[:1]:
-        agreed = ahead.agreed(first.events)
+        agreed = follower.agreed(first.events)
         assert list(first.events[:agreed]) == told[:agreed]
     return any(isinstance(session.events, ShelvedEvents) for session in left.sessions)
 

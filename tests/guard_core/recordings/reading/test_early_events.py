@@ -12,7 +12,7 @@ import pytest
 from guard_core import recordings
 from guard_core.events import Event
 from guard_core.recordings.formats.claude import draft as claude_draft
-from guard_core.recordings.reading import ahead, source
+from guard_core.recordings.reading import early_events, source
 from guard_core.simulator.big_files import write_claude_code
 
 STEPS = 400
@@ -23,7 +23,7 @@ def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "SHELVED_FROM", 0)
     monkeypatch.setattr(claude_draft, "STRETCH", 64)
     monkeypatch.setattr(claude_draft, "AROUND", 16)
-    monkeypatch.setattr(ahead, "NEWEST", 8)
+    monkeypatch.setattr(early_events, "NEWEST", 8)
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ class Reading:
         path = folder / "read.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.told: list[Event] = []
-        follower = recordings.Ahead(self.told.append)
-        found = recordings.read(path, shelve=folder, ahead=follower)
+        follower = recordings.EarlyEvents(self.told.append)
+        found = recordings.read(path, shelve=folder, early=follower)
         whole = recordings.read(path)
         self.agreed = follower.agreed(found.sessions[0].events)
         assert (found.facts, found.notes) == (whole.facts, whole.notes)
