@@ -121,7 +121,8 @@ class _TooLong(Exception):
 def analyse(row: Session, choice: Choice) -> Analysis:
     """The analysis of a session under a choice, where it is quick.
 
-    Raises Apart where it is not, and GuardError where the settings contradict each other.
+    Raises Apart where it is not, convert.Outdated where its columns must be made again first, and GuardError where the
+    settings contradict each other.
     """
     key = _key(row, choice)
     if (under_way := REPLAYS.find(key)) is not None:
@@ -141,6 +142,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 
 
 def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
+    convert.ensure_current(row)
     place = stored.place_of(row, choice)
     if (known := stored.load(place)) is not None:
         found = _analyse(row, choice, each, known.trace)

@@ -38,7 +38,6 @@ from inspector.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store
 
 KEPT_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
-RECOUNTED = 200  # events in memory at once while columns are made again
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 
@@ -202,13 +201,41 @@ def _keys(texts: StoredTexts) -> Iterator[bytes]:
     return map(bytes, stored.iterator(chunk_size=FETCHED))
 
 
+class Outdated(Exception):
+    """The columns of a session were stored by an earlier version. `recount` makes them again, which takes as long as
+    its texts are: no page does that."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+
+
+def ensure_current(row: Session) -> None:
+    """Make the columns of a session again where an earlier version stored them: for jobs."""
+    try:
+        load_ledger(row)
+        load_attribution(row)
+    except Outdated:
+        recount(row)
+
+
+def recount(row: Session) -> None:
+    """Make the columns of a session again from its texts, and store them."""
+    counter = EventCounter()
+    for event in stored_events(row):
+        counter.add(event)
+    ledger = Ledger.counted(load_head(row), counter)
+    attribution = _pack(attribute(ledger).to_bytes()) if ledger.event_count else None
+    SessionData.objects.filter(session=row).update(ledger=_pack(ledger.to_bytes()), attribution=attribution)
+
+
 def load_ledger(row: Session) -> Ledger:
-    """The columns of a session."""
+    """The columns of a session. Raises Outdated."""
     return cast(Ledger, _kept_of(row, _ledger))
 
 
 def load_attribution(row: Session) -> Attribution | None:
-    """The attribution of a session; None where it was not made."""
+    """The attribution of a session; None where it was not made. Raises Outdated."""
     return cast(Attribution | None, _kept_of(row, _attribution))
 
 
@@ -327,19 +354,7 @@ def _ledger(session_id: str) -> Ledger:
     try:
         return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
     except OtherVersion:
-        return _recounted(session_id)
-
-
-def _recounted(session_id: str) -> Ledger:
-    """The columns of a session that an earlier version stored, made again from its texts and stored."""
-    row, counter = Session.objects.get(pk=session_id), EventCounter()
-    for start in range(0, row.events, RECOUNTED):
-        for event in load_events(row, start, min(start + RECOUNTED, row.events)):
-            counter.add(event)
-    ledger = Ledger.counted(load_head(row), counter)
-    attribution = _pack(attribute(ledger).to_bytes()) if ledger.event_count else None
-    SessionData.objects.filter(session=row).update(ledger=_pack(ledger.to_bytes()), attribution=attribution)
-    return ledger
+        raise Outdated(session_id) from None
 
 
 def _attribution(session_id: str) -> Attribution | None:
@@ -347,7 +362,7 @@ def _attribution(session_id: str) -> Attribution | None:
     try:
         return Attribution.from_bytes(_unpack(stored)) if stored else None
     except OtherVersion:
-        return attribute(_ledger(session_id))
+        raise Outdated(session_id) from None
 
 
 def _head(session_id: str) -> CoreSession:

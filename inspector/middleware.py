@@ -10,8 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
 from inspector.analysis import Apart
+from inspector.convert import Outdated
 from inspector.trouble import trouble_of
 from inspector.views.errors import troubled
+from inspector.views.recounting import page_recounting
 from inspector.views.replays import page_apart
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,8 @@ class RequestHeaders:
         """What a view cannot answer by itself; None for a mistake of ours."""
         if isinstance(exception, Apart):
             return page_apart(request, exception.replay)
+        if isinstance(exception, Outdated):
+            return page_recounting(request, exception.session_id)
         if (trouble := trouble_of(exception)) is not None:
             log.warning("%s %s: %s", request.method, request.path, exception)
             return troubled(request, trouble)

@@ -29,6 +29,7 @@ LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
 HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed within importing.LEASE
+IMPORTS = "import_recording"  # the kind of job that reads a file
 IDLE_AFTER = 5  # heartbeats without a job
 RENEW_FROM = 30_000_000  # bytes by which one import, or all jobs until it is idle, have grown a process: it begins anew
 RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
@@ -130,7 +131,6 @@ def run_ready_tasks(heart: Heartbeat) -> None:
     from django_tasks_db.management.commands.db_worker import Worker
 
     from inspector.services.importing import hand_back
-    from inspector.tasks import import_recording
 
     class Runner(Worker):
         def run_task(self, db_task_result: Any) -> None:
@@ -144,7 +144,7 @@ def run_ready_tasks(heart: Heartbeat) -> None:
             if _stopping.is_set():  # the task was broken off: django-tasks took the exception for a failure of the task
                 hand_back(job_id)
                 raise Stop
-            if db_task_result.task_path == import_recording.module_path and memory.resident() - before > RENEW_FROM:
+            if db_task_result.queue_name == IMPORTS and memory.resident() - before > RENEW_FROM:
                 raise Renew  # what comes next loads tokenizers, beside what a long file has left behind
 
     Runner(

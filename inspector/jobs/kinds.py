@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.jobs.queue import does
-from inspector.services import assessing, deleting, estimating, gallery, importing, search
+from inspector.services import assessing, deleting, estimating, gallery, importing, recounting, search
 
 
 @does("import_recording")
@@ -40,3 +40,8 @@ def purge_deleted(session_id: str) -> None:
 def assess_sessions(name: str) -> None:
     """A slice of the verdicts that a changed window or engine has made outdated; named after who asked."""
     assessing.run_slice(name)
+
+
+@does("recount_columns")
+def recount_columns(session_id: str) -> None:
+    recounting.run(session_id)

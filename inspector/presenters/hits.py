@@ -41,12 +41,12 @@ def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, 
     if not places:
         return []
     stored = contents(places)
-    at = convert.load_ledger(session).steps["at"]
+    at = _steps_at(session)
     steps = reverse("session_steps", args=[session.pk])
     rows = []
     for place in places:
         content = stored[place.payload_id]
-        step, message = _step(at, place.seq), message_number(place.seq)
+        step, message = None if at is None else _step(at, place.seq), message_number(place.seq)
         rows.append(
             {
                 "step": None if step is None else f"{step_number(step):,}",
@@ -57,6 +57,14 @@ def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, 
             }
         )
     return rows
+
+
+def _steps_at(session: Session) -> Any:
+    """Where the request of each step ends in the log; None while the columns of an older session are made again."""
+    try:
+        return convert.load_ledger(session).steps["at"]
+    except convert.Outdated:
+        return None
 
 
 def summaries(session: Session, places: Sequence[SummaryPlace], query: Query) -> list[dict[str, Any]]:

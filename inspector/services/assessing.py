@@ -69,6 +69,7 @@ def assessment(facts: Facts) -> dict[str, Any]:
 
 def assess(row: Session) -> None:
     """Assess a stored session again, with the window that the engine of today finds and people state by now."""
+    convert.ensure_current(row)
     head, ledger = convert.load_head(row), convert.load_ledger(row)
     columns: dict[str, Any] = {}
     if row.window_source in LOOKED_UP:

@@ -187,6 +187,7 @@ def _joined(session: Session) -> dict[str, Ints] | None:
 
 
 def _measured(session: Session, state: Estimate) -> Result:
+    convert.ensure_current(session)
     ledger = convert.load_ledger(session)
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
         return Result()
