@@ -184,7 +184,7 @@ def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[s
     values, size = data.replayed.prompt_tokens[inside], off[inside]
     edge = {"line": theme.line(theme.MODELLED, width=0), "hoverinfo": "skip", "showlegend": False}
     low = _series("lower end of the forecasts", inside, values * (1 - size), **edge)
-    high = _series("95 % of forecasts lie within", inside, values * (1 + size), **edge)
+    high = _series("band of 95 % of forecasts", inside, values * (1 + size), **edge)
     return [low, {**high, "fill": "tonexty", "fillcolor": theme.MODELLED, "showlegend": True}]
 
 

@@ -17,7 +17,7 @@ AGENT, GUARD, MODEL = "agent", "guard", "model"
 LANES = ((AGENT, "Agent"), (GUARD, "Guard"), (MODEL, "Model"))
 NODES = (
     "Fresh request",
-    "Summary re-injected",
+    "Re-inject summary",
     "Count",
     "Decide",
     "Compact",
@@ -85,6 +85,7 @@ def _fact(
     name: str, value: int | str, how: str, source: str = Provenance.RECOMPUTED, unit: str = "tokens"
 ) -> dict[str, Any]:
     shown = tokens(value) if isinstance(value, int) else value
+    unit = unit.removesuffix("s") if value == 1 else unit
     row = {"name": name, "value": shown, "unit": unit, "expression": how, "sentence": ""}
     return {**row, "source": str(source), "as_of": None}
 
@@ -230,7 +231,7 @@ def _written(step: Step) -> dict[str, Any]:
         if step.reported
         else _fact("last reported prompt tokens", "none new", "the provider reports nothing", Provenance.STATE, "")
     )
-    facts = [real, _fact("estimate remembered", last, "of the request that was sent", Provenance.STATE)]
+    facts = [real, _fact("estimate stored", last, "of the request that was sent", Provenance.STATE)]
     if step.reported and last:
         facts.append(
             _fact(
@@ -240,7 +241,7 @@ def _written(step: Step) -> dict[str, Any]:
                 unit="×",
             )
         )
-    return _stage(GUARD, "Write the counts down", tokens(step.prompt) if step.reported else "no count", text, *facts)
+    return _stage(GUARD, "Store the counts", tokens(step.prompt) if step.reported else "no count", text, *facts)
 
 
 def _tools(step: Step) -> dict[str, Any]:

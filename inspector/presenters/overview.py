@@ -27,6 +27,7 @@ from inspector.presenters.numbers import DASH, counted, percent, signed, signed_
 from inspector.presenters.whatif import Choice
 
 SHOWN_FINDINGS = 30
+FIRST_FINDINGS = 8  # of them that are unfolded
 MODELS_NAMED = 4
 SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
 BADGES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
@@ -155,7 +156,8 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
         }
         for item, side in tagged[:SHOWN_FINDINGS]
     ]
-    return {"rows": rows, "count": tokens(len(tagged)), "left": tokens(max(0, len(tagged) - SHOWN_FINDINGS))}
+    shown, folded = rows[:FIRST_FINDINGS], rows[FIRST_FINDINGS:]
+    return {"rows": shown, "folded": folded, "count": tokens(len(tagged)), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
 
 
 def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) -> dict[str, Any]:

@@ -46,6 +46,9 @@ UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 
 
+READING = 1  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+
+
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an import tells the user, beside the sessions themselves."""
 
@@ -65,6 +68,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     window: Sourced | None = None
     left_out: int = 0  # sessions above the limit
     seconds: float = 0.0
+    reading: int = 0  # READING of the version that read the file
 
 
 class Cancelled(Exception):
@@ -356,4 +360,5 @@ def _report(found: Done, counted: list[Counted], watch: Watch) -> Report:
         window=counted[0].window if counted else None,
         left_out=found.left_out,
         seconds=round(time.monotonic() - watch.started, 3),
+        reading=READING,
     )

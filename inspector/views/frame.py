@@ -14,7 +14,7 @@ from guard_core.errors import GuardError
 from guard_core.findings import CompactionCounts, counted_compactions
 from guard_core.recordings import LABELS
 from inspector.analysis import Analysis, analyse
-from inspector.models import Session
+from inspector.models import Import, Session
 from inspector.presenters import family as families
 from inspector.presenters.numbers import compaction_number, counted, step_index, step_number
 from inspector.presenters.parts import visible
@@ -38,6 +38,7 @@ class Frame:
     analysis: Analysis
     side: str
     paths: dict[str, str] = field(default_factory=dict)
+    reading: Import | None = None  # the newest import of its file
 
     @property
     def count(self) -> int:
@@ -142,10 +143,11 @@ def frame(request: HttpRequest, session_id: UUID) -> Frame:
     side = request.GET.get("side", "")
     default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
     side = side if side in SIDES and (side == "recorded" or analysis.diverges) else default
-    return Frame(request, row, choice, errors, analysis, side, _paths(row))
+    reading = row.recording.imports.order_by("-created").first()
+    return Frame(request, row, choice, errors, analysis, side, _paths(row, reading), reading)
 
 
-def _paths(row: Session) -> dict[str, str]:
+def _paths(row: Session, reading: Import | None) -> dict[str, str]:
     pages = {
         "overview": "session_overview",
         "steps": "session_steps",
@@ -153,7 +155,6 @@ def _paths(row: Session) -> dict[str, str]:
         "estimator": "session_estimator",
     }
     paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
-    reading = row.recording.imports.order_by("-created").first()
     if reading is not None:
         paths["report"] = reading.get_absolute_url() + "?report"
     return paths

@@ -15,7 +15,7 @@ from inspector import convert
 from inspector.figures.context_timeline import context_timeline, rows_of
 from inspector.figures.picture import context_picture
 from inspector.htmx import render_part, wants_part
-from inspector.presenters import overview, without_calls
+from inspector.presenters import overview, reading, without_calls
 from inspector.presenters.numbers import step_number
 from inspector.presenters.whatif import NAMES, form
 from inspector.views.frame import Frame, frame, number, step_of
@@ -93,6 +93,7 @@ def _overview(page: Frame) -> dict[str, Any]:
 def _facts(page: Frame) -> dict[str, Any]:
     found, row = page.analysis, page.row
     return {
+        "read_again": reading.offer(row, page.reading),
         "facts": overview.facts(
             found.head, found.ledger, convert.window_in_use(row), page.format_label, row, found.window.value
         ),

@@ -101,6 +101,7 @@ class Island {
     if (!this.element.isConnected) return;
     const { data, layout } = prepared(this);
     await Plotly.react(this.plot, data, layout, CONFIG);
+    hideDrawing(this.plot);
     this.element.dataset.drawn = this.element.dataset.plotted = "1";
     if (this.listening) return;
     this.listening = true;
@@ -185,6 +186,11 @@ function reading(plot, step) {
     .filter(([trace, point]) => Number.isFinite(point?.y) && !trace.yaxis)
     .map(([trace, point]) => `${trace.name} ${rounded(point.y)}${Number.isFinite(point.data) ? ` (${point.data} %)` : ""}`);
   return `step ${step}: ${values.join(", ")}`;
+}
+
+// The drawing is presentational: caption, label, arrow keys and table say the same in words.
+function hideDrawing(plot) {
+  for (const drawing of plot.querySelectorAll("svg.main-svg")) drawing.setAttribute("aria-hidden", "true");
 }
 
 function announce(text) {

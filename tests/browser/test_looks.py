@@ -21,6 +21,7 @@ PAGES = {
     "error": ("timing-gap", "?cap=many"),
     "missing": ("timing-gap", "c/99/"),
 }
+CHARTS = ["overview", "what-if"]
 OWN = ["step", "step-gone", "replayed-step", "sub-agents", "recorded-compaction", "replayed-compaction", "search"]
 UNDECIDED = "axe.run(document, {runOnly: ['color-contrast'], resultTypes: ['incomplete']})"
 # Texts that something else lies on, at the place where they are seen: what a scrolling box cuts off is not seen.
@@ -91,6 +92,16 @@ def test_axe_decides_every_contrast(open_page, sessions, width, theme):
         visit(page, sessions, name)
         page.evaluate(AXE.read_text())
         found = page.evaluate(UNDECIDED)["incomplete"]
+        assert [f"{name}: {node['target']}" for item in found for node in item["nodes"]] == []
+
+
+def test_axe_decides_every_contrast_around_a_chart_whose_drawing_is_presentational(open_page, sessions):
+    page = open_page()
+    for name in CHARTS:
+        visit(page, sessions, name)
+        assert page.locator("[data-plot] svg.main-svg:not([aria-hidden=true])").count() == 0
+        page.evaluate(AXE.read_text())
+        found = page.evaluate(UNDECIDED.replace("document", "{exclude: ['[data-plot] svg']}"))["incomplete"]
         assert [f"{name}: {node['target']}" for item in found for node in item["nodes"]] == []
 
 

@@ -147,3 +147,10 @@ def test_the_other_side_changes_the_list_and_the_strip_too(page, sessions):
     page.click('.step[data-step="41"]')
     page.wait_for_selector('#step[data-at="41"]')
     assert "side=replayed" in page.url
+
+
+def test_an_address_of_a_step_that_is_not_there_becomes_that_of_the_one_shown(page, sessions):
+    page.goto(sessions("timing-gap") + "steps?at=9999&side=replayed")
+    assert "There is no step 9,999; showing step 55, the last." in page.locator("#step .notice").inner_text()
+    wait(page, "new URL(location.href).searchParams.get('at') === '55'")
+    assert "side=replayed" in page.url

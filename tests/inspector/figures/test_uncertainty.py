@@ -49,8 +49,8 @@ def test_nothing_is_drawn_without_forecasts_a_divergence_or_enough_calls():
 
 def test_the_chart_draws_the_band_over_the_modelled_part_only():
     band = {trace.name: trace for trace in context_timeline(made(), forecast=FORECAST).data}
-    high, low = band["95 % of forecasts lie within"], band["lower end of the forecasts"]
+    high, low = band["band of 95 % of forecasts"], band["lower end of the forecasts"]
     assert high.fill == "tonexty"
     assert min(high.x) == 9  # steps count from 1
     assert all(top > bottom for top, bottom in zip(high.y, low.y, strict=True))
-    assert "95 % of forecasts lie within" not in [trace.name for trace in context_timeline(made()).data]
+    assert "band of 95 % of forecasts" not in [trace.name for trace in context_timeline(made()).data]
