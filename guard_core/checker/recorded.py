@@ -41,6 +41,9 @@ def window_doubted(story: Story, finding: Finding) -> None:
     if not fired or max(fired) >= story.window / 2:
         raise Wrong("not every automatic compaction fired below half of the window")
     agree(finding, window=story.window, low=min(fired), high=max(fired), compactions=len(fired))
+    said = "taken as automatic" in finding.sentence and TRIGGER_NOT_RECORDED in finding.assumptions
+    if not said and any(not story.session.compactions[item.place].trigger for item in story.compactions):
+        raise Wrong("the file does not say that all of them were automatic, and neither does the claim")
 
 
 def _triggers(story: Story) -> list[int]:

@@ -147,9 +147,16 @@ def grown(case: Case) -> list[Finding]:
 
 
 def _is_guessed(case: Case, item: Fired) -> bool:
-    """Is the request after it known only from the size of an encrypted summary."""
-    sealed = item.counted is not None and case.facts.is_sealed(item.counted)
-    return sealed and bool(case.modelled[item.step])
+    """Is the request after it, or the one before, only estimated, so that their difference proves nothing: an encrypted
+    summary, no provider's count at all, or content that the file does not hold."""
+    if item.counted is None or case.facts.ledger.usage_ratio is not None:
+        return False
+    estimated = bool(case.modelled[item.step])
+    if case.facts.removes_nothing(item.counted):
+        estimated |= case.facts.ledger.bases[item.counted.place].tokens_before <= 0
+    return estimated and (
+        case.facts.is_sealed(item.counted) or case.facts.is_uncounted or case.facts.removes_nothing(item.counted)
+    )
 
 
 def _rows(fired: tuple[Fired, ...], apart: int) -> list[list[Fired]]:

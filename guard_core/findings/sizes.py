@@ -15,7 +15,15 @@ from guard_core.findings.claims import (
     Finding,
 )
 from guard_core.findings.facts import Case, Facts
-from guard_core.findings.words import at_step, counted, if_window, percent, steps_words, window_assumptions
+from guard_core.findings.words import (
+    at_step,
+    counted,
+    if_window,
+    percent,
+    steps_words,
+    trigger_not_recorded,
+    window_assumptions,
+)
 from guard_core.ledger import Ints
 from guard_core.sessions import Provenance
 from guard_core.triggers import UNKNOWN
@@ -79,8 +87,10 @@ def doubted_window(case: Case) -> list[Finding]:
     )
     numbers = {"window": window.value, "low": low, "high": high, "compactions": len(fired)}
     step = case.fired[0].step if case.fired else 0
-    unknown = any(item.trigger == UNKNOWN for item in case.facts.counts.compactions)
-    assumptions = (TRIGGER_NOT_RECORDED,) if unknown else ()
+    assumptions: tuple[str, ...] = ()
+    if any(item.trigger == UNKNOWN for item in case.facts.counts.compactions):
+        assumptions = (TRIGGER_NOT_RECORDED,)
+        sentence += f" {trigger_not_recorded(len(fired))}"
     return [Finding("window_doubted", WARNING, step, sentence, numbers, assumptions, (), len(fired))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guard_core.findings.claims import ERROR, INFO, MODELLED_TOKENS, SIZES_ONLY, Finding, Verdict
+from guard_core.findings.claims import ERROR, INFO, MODELLED_TOKENS, SIZES_ONLY, TRIGGER_NOT_RECORDED, Finding, Verdict
 from guard_core.findings.counts import MODELLED, Peak
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
@@ -209,9 +209,10 @@ def _doubted(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     low, high = numbers["low"], numbers["high"]
     where = f"at {high:,} tokens" if low == high else f"at {low:,} to {high:,} tokens"
+    if_automatic = ", if automatic," if TRIGGER_NOT_RECORDED in finding.assumptions else ""
     return (
-        f"{counted(numbers['compactions'], 'compaction')} {where}, below half of the table's window of "
-        f"{numbers['window']:,}: a smaller window, or a threshold set by hand."
+        f"{counted(numbers['compactions'], 'compaction')}{if_automatic} {where}, below half of the table's window of "
+        f"{numbers['window']:,}: a smaller window, or a hand-set threshold."
     )
 
 

@@ -10,7 +10,7 @@ from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS
 from guard_core.findings.counts import CountedCompaction
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
-from guard_core.findings.words import at_step, counted, if_window, percent, window_assumptions
+from guard_core.findings.words import at_step, counted, if_window, percent, trigger_not_recorded, window_assumptions
 from guard_core.ledger import Ints
 from guard_core.models import context_window
 from guard_core.triggers import MANUAL, UNKNOWN
@@ -174,11 +174,7 @@ def _name(without: Without) -> str:
 
 
 def _unsure(without: Without) -> str:
-    if not _has_unknown(without):
-        return ""
-    if without.count == 1:
-        return " The file does not say what triggered it; it is taken as automatic."
-    return " The file does not say what triggered them; they are taken as automatic."
+    return f" {trigger_not_recorded(without.count)}" if _has_unknown(without) else ""
 
 
 def _has_unknown(without: Without) -> bool:

@@ -61,6 +61,13 @@ def totals_words(session: Session) -> str:
     )
 
 
+def trigger_not_recorded(count: int) -> str:
+    """The assumption on who asked for so many compactions, as a sentence."""
+    which, verb = ("it", "is") if count == 1 else ("them", "are")
+    they = "it" if count == 1 else "they"
+    return f"The file does not say what triggered {which}; {they} {verb} taken as automatic."
+
+
 def if_window(window: WindowJudgement) -> str:
     """The assumption in words, at the end of a sentence; nothing where the window can be relied on."""
     unsure = window.status in (Status.ASSUMED, Status.DOUBTED)
