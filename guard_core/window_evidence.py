@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from enum import StrEnum
+from itertools import compress
 from operator import itemgetter
 
 import msgspec
@@ -115,12 +116,14 @@ def _judged(window: Sourced, status: Status, at_least: int, note: str) -> Window
 def judge_session(session: Session, window: Sourced | None = None) -> WindowJudgement:
     """The window of a session, or another one, against what the session recorded.
 
-    A simulated session has no provider whose answers would prove anything.
+    A simulated session has no provider whose answers would prove anything, and another model's answer proves nothing of
+    this window.
     """
     stated = window or models.window_of(session)
     if session.usage_ratio is not None:
         return _judged(stated, Status.KNOWN, 0, stated.note)
-    prompts, averaged_over = [call.prompt_tokens or 0 for call in session.calls], 0
+    own = [not other for other in other_windows(session)]
+    prompts, averaged_over = [call.prompt_tokens or 0 for call in compress(session.calls, own)], 0
     if not any(prompts) and session.mean_prompt_tokens:
         prompts, averaged_over = [session.mean_prompt_tokens], session.total_calls or 0
     return judge(
@@ -132,6 +135,25 @@ def judge_session(session: Session, window: Sourced | None = None) -> WindowJudg
         said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
         averaged_over=averaged_over,
     )
+
+
+def other_windows(session: Session) -> list[int]:
+    """For every call, the window in tokens of its model where that is another than the session's; 0 for all others.
+
+    A model counts as another if its calls name it, the table knows it, and its window differs from that of the model
+    which answered most calls. Where its own answered prompts are larger than that window, the one documented variant
+    that holds them counts, and nothing is said where there is none.
+    """
+    main = models.context_window(models.main_model(session))
+    windows: dict[str, int] = {}
+    for name in {call.model for call in session.calls if call.model} - {models.main_model(session)}:
+        own = models.context_window(name)
+        if own is None or own.source is Provenance.ASSUMED or (main is not None and own.value == main.value):
+            continue
+        largest = max(call.prompt_tokens or 0 for call in session.calls if call.model == name)
+        variants = models.documented_windows(name, largest)
+        windows[name] = own.value if largest <= own.value else variants[0] if len(variants) == 1 else 0
+    return [windows.get(call.model, 0) for call in session.calls]
 
 
 def automatic_triggers(session: Session) -> list[int]:

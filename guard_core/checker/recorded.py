@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guard_core.checker.shared import (
-    NEAR_MISS,
     at_consecutive_steps,
     came_too_late,
+    comes_near,
+    fullest_without,
     history_is_back,
     in_quick_succession,
+    largest_over,
     near_the_window,
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
@@ -28,10 +30,12 @@ def window_contradicted(story: Story, finding: Finding) -> None:
             raise Wrong(f"the average request of {story.average} tokens is not larger than {story.window}")
         agree(finding, window=story.window, tokens=story.average, calls=story.session.total_calls)
         return
-    larger = [step for step, count in enumerate(story.counts) if count is not None and count > story.window]
+    models = [call.model for call in story.session.calls]
+    own = [count or 0 for count, model in zip(story.counts, models, strict=True) if model not in story.by_model]
+    larger = [count for count in own if count > story.window]
     if not larger:
         raise Wrong(f"no answered request is larger than {story.window}")
-    worst = max(count for count in story.counts if count is not None)
+    worst = max(larger)
     agree(finding, window=story.window, tokens=worst, calls=len(larger))
     same("the count at its step", worst, story.counts[step_of(story, finding, "step")])
 
@@ -52,23 +56,19 @@ def _triggers(story: Story) -> list[int]:
         recorded = story.session.compactions[item.place]
         if item.is_manual or recorded.trigger == "resume":
             continue
-        prompts = [call.prompt_tokens for call in story.session.calls if call.at <= recorded.at and call.prompt_tokens]
+        prompts = [call.prompt_tokens for call in story.session.calls if call.at < recorded.at and call.prompt_tokens]
         tokens.append(recorded.tokens_before or (prompts[-1] if prompts else 0))
     return tokens
 
 
 def overflow(story: Story, finding: Finding) -> None:
-    over = [step for step, count in enumerate(story.counts) if count is None and story.sent[step] > story.window]
+    uncounted = [step for step, count in enumerate(story.counts) if count is None]
+    over = [step for step in uncounted if story.is_over(step, story.sent[step])]
     if not over:
         raise Wrong("no request without a count is larger than the window")
-    step = step_of(story, finding)
-    if step not in over:
-        raise Wrong(f"the request of step {step} is not one of them")
-    worst = max(story.sent[step] for step in over)
     answered = sum(story.session.calls[step].response is not None for step in over)
-    agree(finding, window=story.window, tokens=worst, calls=len(over), first=over[0], last=over[-1], answered=answered)
-    agree(finding, over_share=worst / story.window - 1)
-    same("the tokens at its step", worst, story.sent[step])
+    agree(finding, calls=len(over), first=over[0], last=over[-1], answered=answered)
+    largest_over(story, finding, over)
 
 
 def near_miss(story: Story, finding: Finding) -> None:
@@ -86,10 +86,11 @@ def counted_over(story: Story, finding: Finding) -> None:
         for index, item in enumerate(story.compactions)
         if item.step >= 0
     }
-    over = [index for index, tokens in counts.items() if tokens > story.window]
+    over = [index for index, tokens in counts.items() if story.is_over(story.compaction(index).step, tokens)]
     if not over:
         raise Wrong("the agent never counted more than the window")
-    agree(finding, compaction=over[0], tokens=counts[over[0]], window=story.window, compactions=over)
+    window = story.windows[story.compaction(over[0]).step]
+    agree(finding, compaction=over[0], tokens=counts[over[0]], window=window, compactions=over)
 
 
 def without_automatic(story: Story) -> list[int]:
@@ -117,14 +118,12 @@ def _without(story: Story, finding: Finding) -> list[int]:
     if any(not word for word in words) and TRIGGER_NOT_RECORDED not in finding.assumptions:
         raise Wrong("the file does not say that all of them were automatic, and neither does the claim")
     tokens = without_automatic(story)
-    peak = max(tokens)
-    agree(finding, peak=peak, window=story.window, calls_over=sum(count > story.window for count in tokens))
-    same("the tokens at the peak's step", peak, tokens[step_of(story, finding, "peak_step")])
+    fullest_without(story, finding, tokens)
     return tokens
 
 
 def needless(story: Story, finding: Finding) -> None:
-    if max(_without(story, finding)) >= NEAR_MISS * story.window:
+    if comes_near(story, _without(story, finding)):
         raise Wrong("without them a request would have come near the window")
     if story.judgement.status is Status.DOUBTED:
         raise Wrong("the window is doubted")
@@ -132,7 +131,7 @@ def needless(story: Story, finding: Finding) -> None:
 
 def needed(story: Story, finding: Finding) -> None:
     tokens = _without(story, finding)
-    if max(tokens) < NEAR_MISS * story.window:
+    if not comes_near(story, tokens):
         raise Wrong("without them no request would have come near the window")
     first = min(item.step for item in story.compactions if item.step >= 0 and not item.is_manual)
     could_wait(story, finding, tokens, first)
@@ -141,8 +140,8 @@ def needed(story: Story, finding: Finding) -> None:
 def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) -> None:
     """How much later the first compaction could have come: up to the first request over the window."""
     agree(finding, first=first)
-    later = [step for step in range(first, len(tokens)) if tokens[step] > story.window]
-    refused = story.trace is None and story.before(_index_of(story, first)) > story.window
+    later = [step for step in range(first, len(tokens)) if story.is_over(step, tokens[step])]
+    refused = story.trace is None and story.is_over(first, story.before(_index_of(story, first)))
     if later and not refused:
         agree(finding, first_over=later[0], could_wait=later[0] - first)
     elif "could_wait" in finding.numbers:

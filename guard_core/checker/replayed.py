@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 from guard_core.checker.recorded import could_wait
 from guard_core.checker.shared import (
-    NEAR_MISS,
     at_consecutive_steps,
     came_too_late,
+    comes_near,
+    fullest_without,
     history_is_back,
     in_quick_succession,
+    largest_over,
     near_the_window,
 )
 from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
@@ -25,13 +27,11 @@ INLINE, INLINE_REAL = 0.25, 0.6  # of the estimate
 
 
 def overflow(story: Replay, finding: Finding) -> None:
-    over = [step for step, tokens in enumerate(story.sent) if tokens > story.window]
+    over = [step for step, tokens in enumerate(story.sent) if story.is_over(step, tokens)]
     if not over:
         raise Wrong("no request is larger than the window")
-    worst = max(story.sent[step] for step in over)
-    agree(finding, window=story.window, tokens=worst, calls=len(over), first=over[0], last=over[-1])
-    agree(finding, over_share=worst / story.window - 1, answered=0)  # a modelled request has no answer
-    same("the tokens at its step", worst, story.sent[step_of(story, finding)])
+    agree(finding, calls=len(over), first=over[0], last=over[-1], answered=0)  # a modelled request has no answer
+    largest_over(story, finding, over)
 
 
 def late(story: Replay, finding: Finding) -> None:
@@ -39,27 +39,27 @@ def late(story: Replay, finding: Finding) -> None:
 
 
 def _without(story: Replay, finding: Finding) -> list[int]:
-    tokens = story.whole
-    agree(finding, compactions=len(story.compactions), peak=max(tokens), window=story.window)
-    agree(finding, calls_over=sum(count > story.window for count in tokens))
-    same("the tokens at the peak's step", max(tokens), tokens[step_of(story, finding, "peak_step")])
-    return tokens
+    agree(finding, compactions=len(story.compactions))
+    fullest_without(story, finding, story.whole)
+    return story.whole
 
 
 def needless(story: Replay, finding: Finding) -> None:
-    if max(_without(story, finding)) >= NEAR_MISS * story.window:
+    if comes_near(story, _without(story, finding)):
         raise Wrong("without compaction a request would come near the window")
 
 
 def needed(story: Replay, finding: Finding) -> None:
     tokens = _without(story, finding)
-    if max(tokens) < NEAR_MISS * story.window:
+    if not comes_near(story, tokens):
         raise Wrong("without compaction no request would come near the window")
     could_wait(story, finding, tokens, story.compactions[0].step)
 
 
 def avoided_overflows(story: Replay, finding: Finding) -> None:
-    before, after = (sum(count > story.window for count in counts) for counts in (story.whole, story.sent))
+    before, after = (
+        sum(story.is_over(step, count) for step, count in enumerate(counts)) for counts in (story.whole, story.sent)
+    )
     agree(finding, **{"without": before, "with": after, "window": story.window})
     if after >= before:
         raise Wrong("no overflow is avoided")

@@ -56,6 +56,8 @@ def check_window_words(story: Story, claim: Finding | Verdict) -> None:
     """Raise Wrong where a claim rests on an assumed or doubted window and does not say so, or on a contradicted one."""
     if "window" not in claim.numbers or claim.kind.startswith("window_") or story.trace is not None:
         return
+    if claim.numbers["window"] in story.by_model.values() and claim.numbers["window"] != story.window:
+        return  # another model's window, by its own name
     code = {Status.ASSUMED: WINDOW_ASSUMED, Status.DOUBTED: WINDOW_DOUBTED}.get(story.judgement.status)
     if story.judgement.status is Status.CONTRADICTED:
         raise Wrong("it rests on a window that the recording contradicts")

@@ -15,19 +15,45 @@ THRASH, THRASH_GAP = 3, 5  # so many compactions, at most so many steps between 
 
 
 def near_the_window(story: Story, finding: Finding) -> None:
-    """The largest request between nine tenths of the window and the window, and how often one came there."""
-    near = [NEAR_MISS * story.window < tokens <= story.window for tokens in story.sent]
+    """The fullest request between nine tenths of its window and the window, and how often one came there."""
+    shares = [story.filled(step, tokens) for step, tokens in enumerate(story.sent)]
+    near = [NEAR_MISS * window < tokens <= window for tokens, window in zip(story.sent, story.windows, strict=True)]
     approaches = sum(is_near and not before for before, is_near in pairwise([False, *near]))
     if not approaches:
         raise Wrong("no request is near the window")
-    worst = max(tokens for tokens, is_near in zip(story.sent, near, strict=True) if is_near)
-    agree(finding, window=story.window, tokens=worst, share=worst / story.window, approaches=approaches)
-    same("the tokens at its step", worst, story.sent[step_of(story, finding)])
+    fullest = max(share for share, is_near in zip(shares, near, strict=True) if is_near)
+    step = step_of(story, finding)
+    agree(finding, window=story.windows[step], tokens=story.sent[step], share=fullest, approaches=approaches)
+    same("the share at its step", fullest, shares[step])
+
+
+def largest_over(story: Story, finding: Finding, over: list[int]) -> None:
+    """The request that is furthest over its window, among those that are."""
+    step = step_of(story, finding)
+    if step not in over:
+        raise Wrong(f"the request of step {step} is not one of them")
+    worst = max(story.filled(place, story.sent[place]) for place in over)
+    agree(finding, window=story.windows[step], tokens=story.sent[step], over_share=worst - 1)
+    same("the share at its step", worst, story.filled(step, story.sent[step]))
+
+
+def fullest_without(story: Story, finding: Finding, tokens: list[int]) -> None:
+    """The request that would have filled its window most, had nothing been compacted."""
+    step = step_of(story, finding, "peak_step")
+    agree(finding, peak=tokens[step], window=story.windows[step])
+    agree(finding, calls_over=sum(story.is_over(place, count) for place, count in enumerate(tokens)))
+    fullest = max(story.filled(place, count) for place, count in enumerate(tokens))
+    same("the share at the peak's step", story.filled(step, tokens[step]), fullest)
+
+
+def comes_near(story: Story, tokens: list[int]) -> bool:
+    """Would any of these requests fill nine tenths of its window."""
+    return any(count >= NEAR_MISS * window for count, window in zip(tokens, story.windows, strict=True))
 
 
 def came_too_late(story: Story, finding: Finding, possible: list[int]) -> None:
     """Compactions shortly after a request that was over the window; `possible` are the steps that could be."""
-    over = [step for step in possible if story.sent[step] > story.window]
+    over = [step for step in possible if story.is_over(step, story.sent[step])]
     real, previous = {}, -1
     for index, item in enumerate(story.compactions):
         if item.step < 0:
@@ -42,7 +68,7 @@ def came_too_late(story: Story, finding: Finding, possible: list[int]) -> None:
     agree(
         finding, compaction=first, compactions=list(real), step_over=step, step_compacted=story.compaction(first).step
     )
-    agree(finding, tokens=story.sent[step], window=story.window)
+    agree(finding, tokens=story.sent[step], window=story.windows[step])
 
 
 def history_is_back(story: Story, finding: Finding) -> None:

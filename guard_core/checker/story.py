@@ -10,14 +10,15 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.events import Event, ToolResultPart, part_text
 from guard_core.findings.claims import Finding
 from guard_core.ledger import Ledger
+from guard_core.models import context_window, documented_windows
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
-from guard_core.sessions import RecordedCompaction, Session
+from guard_core.sessions import Provenance, RecordedCompaction, Session
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import Usage, usage_for
 from guard_core.views import Rewritten, Span, View, materialise
-from guard_core.window_evidence import WindowJudgement
+from guard_core.window_evidence import Status, WindowJudgement
 
 MANUAL_WORDS = ("manual", "user")
 
@@ -57,6 +58,40 @@ class Story:
         # By identity, for requests share messages; each beside its value, so that no other message takes its id.
         self._costs: dict[int, tuple[int, Event]] = {}
         self._texts: dict[int, tuple[str, Event]] = {}
+
+    @cached_property
+    def by_model(self) -> dict[str, int]:
+        """The windows of models that answered beside the main one, where the table gives them another; 0: unknown."""
+        names = [call.model for call in self.session.calls if call.model]
+        if not names:
+            return {}
+        most = max(map(names.count, set(names)))
+        main = next(name for name in dict.fromkeys([self.session.model, *names]) if names.count(name) == most)
+        expected, windows = context_window(main), {}
+        for name in set(names) - {main}:
+            row = context_window(name)
+            if row is None or row.source is Provenance.ASSUMED or (expected and row.value == expected.value):
+                continue
+            worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == name)
+            larger = documented_windows(name, worst) if worst > row.value else [row.value]
+            if len(larger) == 1:
+                windows[name] = larger[0]
+        return windows
+
+    @cached_property
+    def windows(self) -> list[int]:
+        """What every request is held against: its model's window, 0 where the recording contradicts it."""
+        asked_for = self.trace is not None and self.window != self.judgement.value
+        own = 0 if self.judgement.status is Status.CONTRADICTED and not asked_for else self.window
+        return [self.by_model.get(call.model, own) for call in self.session.calls]
+
+    def is_over(self, step: int, tokens: int) -> bool:
+        """Would a request of so many tokens be larger than the window at this step."""
+        return 0 < self.windows[step] < tokens
+
+    def filled(self, step: int, tokens: int) -> float:
+        """The share of the window that a request of so many tokens fills at this step."""
+        return tokens / self.windows[step] if self.windows[step] else 0.0
 
     @cached_property
     def counts(self) -> list[int | None]:

@@ -43,11 +43,13 @@ def _claim(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
 def _common(story: Story) -> set[str]:
     """What any verdict may say beside its claim: how many compactions there are, and the largest request."""
     peak = max(story.sent)
-    shares = [peak / story.window] if story.window else []
+    step = story.sent.index(peak)
+    window = story.windows[step] or story.window
+    shares = [peak / window] if window else []
     return {
         f"{len(story.compactions):,}",
         f"{peak:,}",
-        f"{story.sent.index(peak) + 1:,}",
+        f"{step + 1:,}",
         *(f"{100 * share:.1f}" for share in shares),
         *(f"{100 * share:,.0f}" for share in shares),
     }
@@ -61,6 +63,8 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
         raise Wrong(f"there is a finding {serious[0]}")
     peak = max(story.sent)
     same("the peak", verdict.numbers.get("peak"), peak)
+    step = int(verdict.numbers["peak_step"])
+    same("the window at the peak", verdict.numbers.get("window"), story.windows[step] or story.window)
     same("the tokens at the peak's step", peak, story.sent[int(verdict.numbers["peak_step"])])
     same("compactions", verdict.numbers.get("compactions"), len(story.compactions))
     if verdict.sentence.startswith("Healthy") and story.compactions:
@@ -76,4 +80,4 @@ def _source(story: Story, step: int) -> str:
 
 def _is_over(story: Story, step: int) -> bool:
     counted = not isinstance(story, Replay) and story.counts[step] is not None
-    return story.sent[step] > story.window and not counted
+    return story.is_over(step, story.sent[step]) and not counted

@@ -20,7 +20,7 @@ from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import PROVIDER, Usage, usage_for
 from guard_core.views import Span, View
-from guard_core.window_evidence import Status, WindowJudgement, judge_session
+from guard_core.window_evidence import Status, WindowJudgement, judge_session, other_windows
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,11 @@ class Facts:
     def requests(self) -> Requests:
         """The requests that were really sent."""
         return requests_of(self.ledger, self.attribution)
+
+    @cached_property
+    def other_windows(self) -> Ints:
+        """The window of every step's model where it is another than the session's, else 0."""
+        return np.array(other_windows(self.session), dtype=np.int64)
 
     @cached_property
     def growth(self) -> Ints:
@@ -226,6 +231,26 @@ class Case:
         return self.window.status is not Status.CONTRADICTED and self.window.value > 0
 
     @cached_property
+    def windows(self) -> Ints:
+        """The window of every step's model in tokens, 0 where nothing can be said against it."""
+        own = self.window.value if self.window_counts else 0
+        windows: Ints = np.where(self.facts.other_windows > 0, self.facts.other_windows, own)
+        return windows
+
+    def window_at(self, step: int) -> int:
+        """The window of a step's model in tokens, contradicted or not."""
+        return int(self.windows[step]) or self.window.value
+
+    def rests_on_window(self, step: int) -> bool:
+        """Is the session's window the one of this step, so that what is said of it rests on its assumptions."""
+        return not self.facts.other_windows[step]
+
+    @cached_property
+    def filled(self) -> NDArray[np.float64]:
+        """The share of its window that every request fills, 0 where nothing can be said."""
+        return np.asarray(self.tokens / np.where(self.windows > 0, self.windows, np.inf))
+
+    @cached_property
     def modelled(self) -> NDArray[np.bool_]:
         """At which steps the tokens are modelled."""
         if self.trace is None:
@@ -235,9 +260,7 @@ class Case:
     @cached_property
     def over(self) -> Ints:
         """Steps whose request was larger than the window. A recorded one that was answered and counted was not."""
-        if not self.window_counts:
-            return np.zeros(0, dtype=np.int64)
-        over: NDArray[np.bool_] = self.tokens > self.window.value
+        over: NDArray[np.bool_] = (self.windows > 0) & (self.tokens > self.windows)
         if self.is_recorded:
             over &= ~self.facts.requests.reported
         return np.flatnonzero(over)

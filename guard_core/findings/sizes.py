@@ -12,6 +12,7 @@ from guard_core.findings.claims import (
     SIZES_ONLY,
     TRIGGER_NOT_RECORDED,
     WARNING,
+    WINDOW_FROM_TABLE,
     Finding,
 )
 from guard_core.findings.facts import Case, Facts
@@ -48,6 +49,7 @@ def contradicted_window(case: Case) -> list[Finding]:
     if facts.is_uncounted:
         return [_contradicted_on_average(facts)]
     recorded = facts.ledger.steps["prompt_tokens"]
+    recorded = np.where(facts.other_windows > 0, 0, recorded)
     step, over = int(np.argmax(recorded)), np.flatnonzero(recorded > window.value)
     sentence = (
         f"A prompt of {int(recorded[step]):,} tokens was answered at {at_step(step)}, above "
@@ -99,12 +101,13 @@ def overflows(case: Case) -> list[Finding]:
     over = case.over
     if not len(over):
         return []
-    window, worst = case.window.value, int(over[np.argmax(case.tokens[over])])
+    worst = int(over[np.argmax(case.filled[over])])
+    window = case.window_at(worst)
     tokens, first, last = int(case.tokens[worst]), int(over[0]), int(over[-1])
     answered = int((case.facts.ledger.steps["response"][over] >= 0).sum()) if case.is_recorded else 0
     how = "not counted by the provider, modelled" if case.is_recorded else "modelled"
     sentence = (
-        f"{_subject(first, last, len(over))} over the window of {window:,}{if_window(case.window)}: {tokens:,} tokens "
+        f"{_subject(first, last, len(over))} over {_window_words(case, over, worst)}: {tokens:,} tokens "
         f"at {at_step(worst)}, {percent(tokens / window - 1)} too many ({how})."
     )
     if answered == len(over):
@@ -118,9 +121,29 @@ def overflows(case: Case) -> list[Finding]:
         "last": last,
         "answered": answered,
     }
-    assumptions = (*window_assumptions(case.window), *_modelled(case, worst))
+    assumptions = (*assumptions_at(case, worst), *_modelled(case, worst))
     severity = WARNING if answered == len(over) else ERROR
     return [Finding("overflow", severity, worst, sentence, numbers, assumptions, _listed(over), len(over))]
+
+
+def _window_words(case: Case, over: Ints, worst: int) -> str:
+    """The window that requests are over: the session's, or the one of each request's model."""
+    size = f"{case.window_at(worst):,}"
+    if len(set(case.windows[over].tolist())) > 1:
+        return f"the windows of their models, at worst one of {size}"
+    if case.rests_on_window(worst):
+        return f"the window of {size}{if_window(case.window)}"
+    return f"the window of its model, {size}" if len(over) == 1 else f"the window of their model, {size}"
+
+
+def assumptions_at(case: Case, step: int) -> tuple[str, ...]:
+    """The codes of what a claim about the window of a step's model rests on."""
+    return window_assumptions(case.window) if case.rests_on_window(step) else (WINDOW_FROM_TABLE,)
+
+
+def if_window_at(case: Case, step: int) -> str:
+    """The assumption on the window of a step's model in words; nothing where it can be relied on."""
+    return if_window(case.window) if case.rests_on_window(step) else ""
 
 
 def _subject(first: int, last: int, count: int) -> str:
@@ -133,24 +156,22 @@ def _subject(first: int, last: int, count: int) -> str:
 
 def near_misses(case: Case) -> list[Finding]:
     """Requests that nearly filled the window."""
-    if not case.window_counts:
-        return []
-    window = case.window.value
-    near = (case.tokens > NEAR_MISS_SHARE * window) & (case.tokens <= window)
+    near = (case.tokens > NEAR_MISS_SHARE * case.windows) & (case.tokens <= case.windows)
     approaches = runs(near)
     if not approaches:
         return []
-    tops = [start + int(np.argmax(case.tokens[start:stop])) for start, stop in approaches]
-    worst = max(tops, key=lambda step: int(case.tokens[step]))
-    tokens = int(case.tokens[worst])
+    tops = [start + int(np.argmax(case.filled[start:stop])) for start, stop in approaches]
+    worst = max(tops, key=lambda step: float(case.filled[step]))
+    tokens, window = int(case.tokens[worst]), case.window_at(worst)
+    whose = "the window" if case.rests_on_window(worst) else "its model's window"
     how = " (modelled)" if case.modelled[worst] else ""
     often = "" if len(tops) == 1 else f" It came above {percent(NEAR_MISS_SHARE)} {len(tops):,} times."
     sentence = (
-        f"The request of {at_step(worst)} fills {percent(tokens / window)} of the window: {tokens:,} of {window:,} "
-        f"tokens{how}{if_window(case.window)}.{often}"
+        f"The request of {at_step(worst)} fills {percent(tokens / window)} of {whose}: {tokens:,} of {window:,} "
+        f"tokens{how}{if_window_at(case, worst)}.{often}"
     )
     numbers = {"window": window, "tokens": tokens, "share": tokens / window, "approaches": len(tops)}
-    assumptions = (*window_assumptions(case.window), *_modelled(case, worst))
+    assumptions = (*assumptions_at(case, worst), *_modelled(case, worst))
     return [Finding("near_miss", WARNING, worst, sentence, numbers, assumptions, tuple(tops[:LISTED]), len(tops))]
 
 
@@ -168,11 +189,11 @@ def late(case: Case) -> list[Finding]:
     if not pairs:
         return []
     step, came, index = pairs[0]
-    tokens, window = int(case.tokens[step]), case.window.value
+    tokens, window = int(case.tokens[step]), case.window_at(step)
     more = "" if len(pairs) == 1 else f" {counted(len(pairs) - 1, 'later compaction')} too."
     sentence = (
         f"Compaction {index + 1:,} came too late, at {at_step(came)}: the request of {at_step(step)} has {tokens:,} "
-        f"tokens, {percent(tokens / window - 1)} over the window of {window:,}{if_window(case.window)}.{more}"
+        f"tokens, {percent(tokens / window - 1)} over the window of {window:,}{if_window_at(case, step)}.{more}"
     )
     numbers = {
         "step_over": step,
@@ -182,25 +203,24 @@ def late(case: Case) -> list[Finding]:
         "step_compacted": came,
         "compactions": [pair[2] for pair in pairs],
     }
-    assumptions = (*window_assumptions(case.window), *_modelled(case, step))
+    assumptions = (*assumptions_at(case, step), *_modelled(case, step))
     steps = tuple(pair[0] for pair in pairs[:LISTED])
     return [Finding("late", ERROR, step, sentence, numbers, assumptions, steps, len(pairs))]
 
 
 def counted_over(case: Case) -> list[Finding]:
     """Compactions before which the agent itself counted more than the window: such a request is refused."""
-    if not case.is_recorded or not case.window_counts:
-        return []
-    window, bases = case.window.value, case.facts.ledger.bases
+    bases = case.facts.ledger.bases
     counts = [(item, bases[item.counted.place].tokens_before) for item in case.fired if item.counted]
-    over = [(item, tokens) for item, tokens in counts if tokens > window]
-    if not over:
+    over = [(item, tokens) for item, tokens in counts if tokens > case.windows[item.step] > 0]
+    if not over or not case.is_recorded:
         return []
     first, tokens = over[0]
+    window = case.window_at(first.step)
     more = "" if len(over) == 1 else f" So it did before {counted(len(over) - 1, 'more compaction')}."
     sentence = (
         f"Before compaction {first.index + 1:,} ({at_step(first.step)}) the agent counted {tokens:,} tokens, over the "
-        f"window of {window:,}{if_window(case.window)}: a provider refuses such a request.{more}"
+        f"window of {window:,}{if_window_at(case, first.step)}: a provider refuses such a request.{more}"
     )
     numbers = {
         "compaction": first.index,
@@ -209,7 +229,7 @@ def counted_over(case: Case) -> list[Finding]:
         "compactions": [item.index for item, _ in over],
     }
     steps = tuple(item.step for item, _ in over[:LISTED])
-    assumptions = window_assumptions(case.window)
+    assumptions = assumptions_at(case, first.step)
     return [Finding("counted_over", WARNING, first.step, sentence, numbers, assumptions, steps, len(over))]
 
 

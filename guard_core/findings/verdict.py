@@ -8,8 +8,8 @@ from guard_core.findings.claims import ERROR, INFO, MODELLED_TOKENS, SIZES_ONLY,
 from guard_core.findings.counts import MODELLED, Peak
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
-from guard_core.findings.sizes import stated_window
-from guard_core.findings.words import at_step, counted, if_window, percent, steps_words, window_assumptions
+from guard_core.findings.sizes import assumptions_at, if_window_at, stated_window
+from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.trace import Trace
 
 QUOTED_CHARS = 30  # of a request, in a verdict
@@ -50,9 +50,10 @@ def _healthy(case: Case) -> Verdict:
     peak = peak_of(case)
     modelled = (MODELLED_TOKENS,) if peak.source == MODELLED else ()
     uncounted = modelled and not case.facts.requests.reported.any() and case.facts.ledger.usage_ratio is None
-    numbers = {"peak": peak.tokens, "peak_step": peak.step, "peak_source": peak.source, "window": case.window.value}
+    window = case.window_at(peak.step)
+    numbers = {"peak": peak.tokens, "peak_step": peak.step, "peak_source": peak.source, "window": window}
     numbers["compactions"] = _total(case)
-    assumptions = (*window_assumptions(case.window), *modelled, *((SIZES_ONLY,) if uncounted else ()))
+    assumptions = (*assumptions_at(case, peak.step), *modelled, *((SIZES_ONLY,) if uncounted else ()))
     count = _total(case)
     head = f"{counted(count, 'compaction')}{_remark(case)}" if count else "Healthy: no compaction needed"
     return Verdict("healthy", INFO, peak.step, f"{head}; {_peak_words(case, peak)}.", numbers, assumptions)
@@ -84,8 +85,10 @@ def _total(case: Case) -> int:
 def _peak_words(case: Case, peak: Peak) -> str:
     source = "estimated" if case.facts.is_uncounted else "modelled"
     estimated = f" ({source})" if peak.source == MODELLED else ""
-    share = percent(peak.tokens / case.window.value) if case.window.value else "?"
-    return f"peak {share} of the window at {at_step(peak.step)}{estimated}{if_window(case.window)}"
+    window = case.window_at(peak.step)
+    share = percent(peak.tokens / window) if window else "?"
+    whose = "the window" if case.rests_on_window(peak.step) else "its model's window"
+    return f"peak {share} of {whose} at {at_step(peak.step)}{estimated}{if_window_at(case, peak.step)}"
 
 
 def _head(case: Case) -> str:
@@ -105,7 +108,7 @@ def _late(case: Case, finding: Finding) -> str:
     over = percent(finding.numbers["tokens"] / finding.numbers["window"] - 1)
     return (
         f"{_head(case)}too late: {at_step(finding.numbers['step_over'])} was {over} over the window "
-        f"(modelled){if_window(case.window)}."
+        f"(modelled){if_window_at(case, finding.step)}."
     )
 
 
@@ -119,7 +122,7 @@ def _overflow(case: Case, finding: Finding) -> str:
     where = at_step(numbers["first"]) if numbers["calls"] == 1 else f"the first at {at_step(numbers['first'])}"
     return (
         f"{_head(case)}{counted(numbers['calls'], 'call')} over the window, {where}; peak "
-        f"{percent(1 + numbers['over_share'])} of it (modelled){if_window(case.window)}."
+        f"{percent(1 + numbers['over_share'])} of it (modelled){if_window_at(case, finding.step)}."
     )
 
 
@@ -233,7 +236,12 @@ def _needless(case: Case, finding: Finding) -> str:
 
 
 def _near(case: Case, finding: Finding) -> str:
-    return f"{_head(case)}{_peak_words(case, peak_of(case))}: little room was left."
+    if finding.step == peak_of(case).step:
+        return f"{_head(case)}{_peak_words(case, peak_of(case))}: little room was left."
+    whose = "the window" if case.rests_on_window(finding.step) else "its model's window"
+    fills = f"{at_step(finding.step)} fills {percent(finding.numbers['share'])} of {whose}"
+    how = " (modelled)" if case.modelled[finding.step] else ""
+    return f"{_head(case)}{fills}{how}{if_window_at(case, finding.step)}: little room was left."
 
 
 def _needed(case: Case, finding: Finding) -> str:

@@ -96,8 +96,9 @@ def _agrees_with_counts(case: Case, without: Without) -> bool:
 
 
 def has_smaller_window(case: Case) -> bool:
-    """Did a model answer whose own window is smaller: then one window says nothing of all calls."""
-    names = {call.model for call in case.facts.session.calls if call.model}
+    """Did a model answer whose own window is smaller than the one that its calls are held against."""
+    calls = zip(case.facts.session.calls, case.facts.other_windows, strict=True)
+    names = {call.model for call, other in calls if call.model and not other}
     windows = [found.value for name in names if (found := context_window(name))]
     return min(windows, default=case.window.value) < case.window.value
 
@@ -109,10 +110,10 @@ def needless_or_needed(case: Case) -> list[Finding]:
         return []
     if case.is_recorded and not _agrees_with_counts(case, without):
         return []
-    window, tokens = case.window.value, without.tokens
-    peak_step = int(np.argmax(tokens))
-    peak, first = int(tokens[peak_step]), without.removed[0]
-    over = np.flatnonzero(tokens > window)
+    windows, tokens = np.maximum(case.windows, 1), without.tokens
+    peak_step = int(np.argmax(tokens / windows))
+    peak, first, window = int(tokens[peak_step]), without.removed[0], int(windows[peak_step])
+    over = np.flatnonzero(tokens > windows)
     numbers = {
         "compactions": without.count,
         "peak": peak,
@@ -128,9 +129,9 @@ def needless_or_needed(case: Case) -> list[Finding]:
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers)
         return [Finding("needless", severity, first.step, sentence, numbers, assumptions, steps, without.count)]
-    late = np.flatnonzero(tokens[first.step :] > window)
+    late = np.flatnonzero(tokens[first.step :] > windows[first.step :])
     numbers["first"] = first.step
-    if len(late) and not (case.is_recorded and first.before > window):
+    if len(late) and not (case.is_recorded and first.before > windows[first.step]):
         numbers |= {"first_over": first.step + int(late[0]), "could_wait": int(late[0])}
     sentence = _needed_words(case, without, numbers)
     return [Finding("needed", INFO, first.step, sentence, numbers, assumptions, steps, without.count)]
@@ -187,7 +188,7 @@ def avoided_overflows(case: Case) -> list[Finding]:
     without = without_automatic(case) if case.window_counts and not case.is_recorded else None
     if without is None:
         return []
-    before, after = int(np.count_nonzero(without.tokens > case.window.value)), len(case.over)
+    before, after = int(np.count_nonzero(without.tokens > case.windows)), len(case.over)
     if after >= before:
         return []
     left = "none" if not after else f"{after:,}"

@@ -103,7 +103,7 @@ class Side:
 def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
     """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one.
 
-    Overflows and near misses of the recording are those against its own window, whichever the replay is given.
+    Overflows and near misses of the recording are those against its models' own windows, whichever the replay is given.
     """
     ledger = recording.facts.ledger
     columns = observed.columns
@@ -127,7 +127,7 @@ def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *,
         factor_cap=_number(observed.settings.get("cap")),
         compactions=recorded_compaction_steps(ledger),
         overflows=recording.over,
-        near_misses=peaks(requests, NEAR_MISS_SHARE * own_window, own_window),
+        near_misses=peaks(requests, NEAR_MISS_SHARE * recording.windows, recording.windows),
         replayed=None if replayed is None else replayed_columns(recording.facts, replayed, observed, name),
         tracks=tuple(tracks),
     )
@@ -170,8 +170,8 @@ def recorded_compaction_steps(ledger: Ledger) -> Ints:
     return np.flatnonzero((np.diff(epoch, prepend=-1) > 0) & ~edits[epoch + 1])
 
 
-def peaks(values: Floats, low: float, high: float) -> Ints:
-    """The highest step of each unbroken run of values above `low` and not above `high`."""
+def peaks(values: Floats, low: Floats | float, high: NDArray[Any] | float) -> Ints:
+    """The highest step of each unbroken run of values above `low` and not above `high`, both for all steps or each."""
     shown = np.nan_to_num(values)
     near = np.append((shown > low) & (shown <= high), False)
     edges = np.flatnonzero(np.diff(near, prepend=False))

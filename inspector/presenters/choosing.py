@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.models import Session
+from inspector.presenters.library import peak_source
 from inspector.presenters.numbers import DASH
 from inspector.services.importing import Report
 
@@ -12,7 +13,8 @@ NEW, LONGER = "new", "longer"
 
 
 def row(session: Session, report: Report) -> dict[str, Any]:
-    """One session as the page and its script show it; texts are shown, numbers sort. Tokens: the largest prompt."""
+    """One session as the page and its script show it; texts are shown, numbers sort. The peak is the
+    list's: the largest request in prompt tokens, recorded or modelled."""
     started, key = session.started_at, str(session.pk)
     return {
         "id": key,
@@ -23,7 +25,8 @@ def row(session: Session, report: Report) -> dict[str, Any]:
         "started": f"{started:%Y-%m-%d %H:%M}" if started else DASH,
         "messages": session.events,
         "calls": session.calls,
-        "peak": session.prompt_tokens_max,
+        "peak": session.peak_tokens,
+        "peak_source": peak_source(session),
         "compactions": session.compactions,
     }
 

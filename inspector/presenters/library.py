@@ -131,7 +131,7 @@ def _verdict(session: Session) -> dict[str, str]:
 def _fill(session: Session) -> dict[str, Any]:
     """The largest request: how much of the window it fills, and whether it was counted or modelled."""
     fill = session.fill
-    source = "" if session.peak_source == "recorded" else "modelled" if session.reported_calls else "estimated"
+    source = peak_source(session)
     return {
         "known": session.peak_tokens > 0,
         "percent": "<1" if 0 < fill < 0.5 else f"{fill:,.0f}",
@@ -141,6 +141,11 @@ def _fill(session: Session) -> dict[str, Any]:
         "exact": f"{session.peak_tokens:,} of {session.effective_window:,} tokens, {source or 'recorded'}",
         "source": source,
     }
+
+
+def peak_source(session: Session) -> str:
+    """Where the largest request's tokens come from, in a word; "" where the provider counted it."""
+    return "" if session.peak_source == "recorded" else "modelled" if session.reported_calls else "estimated"
 
 
 def heads(listing: Listing) -> list[dict[str, Any]]:

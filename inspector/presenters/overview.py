@@ -20,7 +20,6 @@ from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded
-from guard_core.window_evidence import Status
 from inspector.figures.context_timeline import DENSE, shows_estimates
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.presenters.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
@@ -64,11 +63,13 @@ def _peak(facts: Facts) -> dict[str, str]:
         return _kpi("peak fill", DASH, "", "no model call")
     source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
     where = f"at step {step_number(peak.step):,}"
-    if window.status is Status.CONTRADICTED:
+    if not facts.recording.windows[peak.step]:
         how = "assumed" if window.source is Provenance.ASSUMED else "stated"
         return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
-    note = f"{tokens(peak.tokens)} of {tokens(window.value)} tokens {where}"
-    return _kpi("peak fill", percent(peak.tokens, window.value, 1), source, note)
+    size = facts.recording.window_at(peak.step)
+    note = f"{tokens(peak.tokens)} of {tokens(size)} tokens {where}"
+    note += "" if facts.recording.rests_on_window(peak.step) else ", the window of that call's model"
+    return _kpi("peak fill", percent(peak.tokens, size, 1), source, note)
 
 
 def _saved(facts: Facts) -> dict[str, str]:
@@ -164,7 +165,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) 
     """Recorded and replayed side by side, each against its own window, and how far the modelled part can be trusted."""
     before, after = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
     windows = recorded.window.value, data.window
-    own = windows[1] if replayed.window_counts else 0
+    own = replayed.windows.astype(np.float64)
     near = len(data.near_misses), len(peaks(after, NEAR_MISS_SHARE * own, own))
     return {
         "rows": [
@@ -174,7 +175,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) 
             _compare("near misses", *near, worse_if_more=True),
             _compare("total prompt tokens", _sum(before), _sum(after)),
             _compare("largest request, tokens", _largest(before), _largest(after)),
-            _share("peak fill", _largest(before), _largest(after), (data.recorded_window, windows[1])),
+            _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
         ],
         "honesty": honesty(data, ahead),
     }
@@ -210,6 +211,11 @@ def _sum(values: Floats) -> int:
 
 def _largest(values: Floats) -> int:
     return int(np.nanmax(np.nan_to_num(values))) if len(values) else 0
+
+
+def _window(case: Case) -> int:
+    """The window of the largest request's model, 0 where nothing can be said against it."""
+    return int(case.windows[int(np.argmax(case.tokens))]) if len(case.tokens) else 0
 
 
 def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = False) -> dict[str, Any]:
@@ -258,8 +264,9 @@ def _peak_sentence(facts: Facts) -> str:
     peak = facts.requests.peak
     if peak is None:
         return "No model call."
-    fill = f"{percent(peak.tokens, facts.window.value, 1)} of the window"
-    size = fill if facts.recording.window_counts else f"{tokens(peak.tokens)} tokens"
+    whose = "the window" if facts.recording.rests_on_window(peak.step) else "its model's window"
+    fill = f"{percent(peak.tokens, facts.recording.window_at(peak.step), 1)} of {whose}"
+    size = fill if facts.recording.windows[peak.step] else f"{tokens(peak.tokens)} tokens"
     where = f"{size} at step {step_number(peak.step):,}"
     if facts.is_uncounted:
         return f"No call in this file has the provider's count: the lines are estimates, with a peak of {where}."

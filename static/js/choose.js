@@ -43,7 +43,8 @@ function start(form) {
     link.textContent = item.title;
     head.append(link);
     if (item.standing) head.append(" ", cell(item.standing, "badge badge-outline", "span"));
-    const peak = item.peak ? cell(item.peak, "num") : cell("not reported", "num muted");
+    const peak = item.peak ? cell(item.peak, "num") : cell("no call", "num muted");
+    if (item.peak && item.peak_source) peak.append(" ", cell(item.peak_source, "source", "span"));
     line.append(pick, head, cell(item.model, ""), cell(item.started, "nowrap"), cell(item.messages, "num"), cell(item.calls, "num"), peak, cell(item.compactions, "num"));
     return line;
   }

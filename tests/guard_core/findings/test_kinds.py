@@ -5,14 +5,16 @@ import time
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from guard_core.attribution import attribute
-from guard_core.findings import Facts, recorded_findings, replayed_findings
+from guard_core.checker import check
+from guard_core.findings import Facts, Finding, Verdict, recorded_findings, recorded_verdict, replayed_findings
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import ModelCall, Provenance
+from guard_core.sessions import ModelCall, Provenance, Session
 from guard_core.simulator.samples import SAMPLES, big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
@@ -50,6 +52,88 @@ def test_compactions_below_half_of_the_tables_window_doubt_it():
     found = findings(built)
     assert found["window_doubted"].numbers == {"window": 1_000_000, "low": 90_000, "high": 90_000, "compactions": 1}
     assert "needless" not in found
+
+
+def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
+    cuts = (compaction(2, (0, 1), trigger=""),)
+    built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)
+    facts = Facts.of(built)
+    found = recorded_findings(facts)
+    (doubted,) = (item for item in found if item.kind == "window_doubted")
+    assert doubted.assumptions == ("trigger_not_recorded",)
+    assert doubted.sentence.endswith("The file does not say what triggered it; it is taken as automatic.")
+    verdict = recorded_verdict(facts, found)
+    assert "1 compaction, if automatic, at 90,000 tokens" in verdict.sentence
+    assert check(built, found, facts.window, verdict) == []
+    silent = replace(doubted, sentence=doubted.sentence.split(" The file")[0], assumptions=())
+    assert check(built, [silent], facts.window)
+
+
+# One window for each model.
+
+
+def two_models(*calls: tuple[int | None, str], **fields: object) -> Session:
+    """A chat whose calls name their models; most name the one with a million tokens."""
+    built = chat(*(tokens for tokens, _ in calls), source=Provenance.ASSUMED, **fields)
+    named = tuple(replace(call, model=name) for call, (_, name) in zip(built.calls, calls, strict=True))
+    return replace(built, calls=named, window=None)
+
+
+LARGE, SMALL = "claude-opus-4-6", "claude-haiku-4-5"  # 1,000,000 and 200,000 tokens in the model table
+
+
+def confirmed(built: Session) -> tuple[Facts, dict[str, Finding], Verdict]:
+    """Findings by kind and the verdict, each confirmed by the checker."""
+    facts = Facts.of(built)
+    found = recorded_findings(facts)
+    verdict = recorded_verdict(facts, found)
+    assert check(built, found, facts.window, verdict) == []
+    return facts, {item.kind: item for item in found}, verdict
+
+
+def test_a_call_of_another_model_is_held_against_that_models_window():
+    facts, found, verdict = confirmed(two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE)))
+    assert facts.window.value == 1_000_000
+    assert (found["near_miss"].step, found["near_miss"].numbers["window"]) == (1, 200_000)
+    assert "fills 95.0 % of its model's window: 190,000 of 200,000 tokens" in found["near_miss"].sentence
+    assert verdict.sentence == "Step 2 fills 95.0 % of its model's window: little room was left."
+
+
+def test_the_answer_of_another_model_with_a_larger_window_contradicts_nothing():
+    facts, found, verdict = confirmed(two_models((90_000, SMALL), (500_000, LARGE), (100_000, SMALL)))
+    assert (facts.window.value, facts.window.status) == (200_000, "table")
+    assert found == {}
+    assert verdict.sentence == "Healthy: no compaction needed; peak 50.0 % of its model's window at step 2."
+
+
+def test_an_uncounted_call_of_a_smaller_model_overflows_its_own_window():
+    built = two_models((300_000, LARGE), (None, SMALL), (310_000, LARGE))
+    failed = tuple(
+        replace(call, response=None if call.prompt_tokens is None else call.response) for call in built.calls
+    )
+    facts, found, _ = confirmed(replace(built, calls=failed))
+    assert facts.recording.over.tolist() == [1]
+    assert "is over the window of its model, 200,000" in found["overflow"].sentence
+
+
+def test_a_claim_against_the_wrong_models_window_is_caught():
+    built = two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE))
+    facts, found, _ = confirmed(built)
+    lie = found["near_miss"]
+    lie = replace(lie, numbers={**lie.numbers, "window": 1_000_000})
+    assert check(built, [lie], facts.window)
+
+
+def test_another_models_window_that_its_own_answers_contradict_is_not_used():
+    facts, found, _ = confirmed(two_models((300_000, LARGE), (250_000, SMALL), (310_000, LARGE)))
+    assert facts.recording.windows.tolist() == [1_000_000] * 3
+    assert found == {}
+
+
+def test_a_replay_is_held_against_the_same_windows():
+    facts = Facts.of(two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE)))
+    none = trace(facts, modelled_prompt_tokens=[300_000, 210_000, 310_000])
+    assert facts.replay(none).over.tolist() == [1]
 
 
 # Sizes.

@@ -9,6 +9,7 @@ from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.sessions import ModelCall
 from guard_core.simulator.samples import SAMPLES
+from inspector.figures.timeline import timeline
 from inspector.presenters import overview
 from inspector.presenters.whatif import Choice
 from tests.builders import model, session, user
@@ -34,6 +35,16 @@ def test_a_contradicted_window_is_no_whole_to_take_a_share_of():
     peak = figures(chat(9_000, 12_000))["peak"]
     assert peak["value"] == "12,000"
     assert "above the stated window of 10,000" in peak["note"]
+
+
+def test_nothing_of_a_replay_is_marked_over_a_window_that_the_recording_contradicts():
+    facts = Facts.of(chat(9_000, 12_000, 9_500, 13_000))
+    shadow = observe_recorded(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
+    data = timeline(facts.recording, shadow, facts.whole_log)
+    rows = overview.comparison(data, facts.recording, facts.replay(facts.whole_log), {})["rows"]
+    shown = {row["name"]: row["replayed"] for row in rows}
+    assert len(data.replayed.overflows) == 0
+    assert (shown["overflows"], shown["near misses"]) == ("0", "0")
 
 
 def test_the_bias_leaves_out_what_is_not_in_the_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from guard_core.recordings.formats import native
 from inspector.models import Import, Session
@@ -77,3 +78,13 @@ def test_a_long_list_is_a_short_page(client, several, monkeypatch):
     assert text.count('name="id"') == 2
     assert text.count("Gamma") == 1  # in the data of the script
     assert MAX_SESSIONS * 300 < 1_000_000  # bytes of that data for the longest file
+
+
+def test_the_peak_of_the_list_is_the_peak_of_the_import_page(client, bring):
+    silent = replace(session(user("find it"), model("here"), model("and more")), title="Silent")
+    uncounted = replace(silent, calls=tuple(replace(call, prompt_tokens=None) for call in silent.calls))
+    job = bring(b"".join(native.write_all([uncounted, session(user("find"), model("here"), title="Counted")])))
+    text = client.get(job.get_absolute_url()).content.decode()
+    for row in Session.objects.all():
+        assert f'<td class="num">{row.peak_tokens:,}' in text
+    assert text.count('data-source="modelled">estimated') == 1
