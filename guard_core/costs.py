@@ -8,6 +8,10 @@ from __future__ import annotations
 import zlib
 from array import array
 
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.events import (
     Event,
     MediaPart,
@@ -22,6 +26,7 @@ from guard_core.events import (
 from guard_core.tokens.heuristic import event_costs
 from guard_core.tokens.lexical import lexical_tokens
 
+Ints = NDArray[np.int64]
 # One entry per event. Tokens of the first three are ContextGuard's heuristic (bytes // 4 per field), split by what
 # its profiles count or leave out, so that any profile is a sum of columns.
 EVENT_COLUMNS = (
@@ -42,6 +47,7 @@ EVENT_COLUMNS = (
     "lexical_tokens",  # about the tokens of all text, by classes of bytes
     "tool",  # which tool's result it holds (the first, where there are several): tool_key of its name, 0: none
 )
+PACKED_EVENTS = 4_096  # counted one by one, then packed: most of their counts are small
 USER, MODEL, SYSTEM = 1, 2, 4
 HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
@@ -59,13 +65,14 @@ class EventCounter:
 
     def __init__(self) -> None:
         self.count = 0
-        self.values = array("q")
+        self._values = array("q")  # of the newest events
+        self._packed: list[Packed] = []  # of the others, each column as narrow as it may be
         self._open_calls: dict[tuple[str, str], list[int]] = {}
         self.pairs = array("q")  # begin and end of each pair of a call and its result
 
     def add(self, event: Event) -> None:
         """Count one event."""
-        self.values.extend(event_columns(event).values())
+        self._values.extend(event_columns(event).values())
         for part in event.parts:
             if isinstance(part, ToolCallPart):
                 key = ("id", part.id) if part.id else ("name", part.name)
@@ -75,6 +82,18 @@ class EventCounter:
                 if start is not None:
                     self.pairs.extend((start, self.count))
         self.count += 1
+        if self.count % PACKED_EVENTS == 0:
+            self._packed.append(pack_columns(self._newest(), EVENT_COLUMNS))
+            self._values = array("q")
+
+    def columns(self) -> dict[str, Ints]:
+        """The columns of EVENT_COLUMNS."""
+        blocks = [*map(unpack_columns, self._packed), self._newest()]
+        return {name: np.concatenate([block[name] for block in blocks]) for name in EVENT_COLUMNS}
+
+    def _newest(self) -> dict[str, Ints]:
+        table = np.array(self._values, dtype=np.int64).reshape(-1, len(EVENT_COLUMNS))
+        return {name: table[:, place] for place, name in enumerate(EVENT_COLUMNS)}
 
 
 def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:

@@ -271,8 +271,7 @@ def prefix_sums(column: Ints) -> Ints:
 
 def _event_table(counter: EventCounter) -> dict[str, Ints]:
     """The columns of EVENT_COLUMNS, from the counts of each event."""
-    table = np.array(counter.values, dtype=np.int64).reshape(counter.count, len(EVENT_COLUMNS))
-    columns = {name: table[:, place].copy() for place, name in enumerate(EVENT_COLUMNS)}
+    columns = counter.columns()
     columns["flags"] |= np.where(_inside_pairs(counter), IN_PAIR, 0)
     return columns
 

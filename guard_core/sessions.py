@@ -112,7 +112,7 @@ class SubAgent(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int | None = None  # the event with that call, None: it is not in the log
 
 
-class Session(msgspec.Struct, frozen=True, omit_defaults=True):
+class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One agent conversation, immutable.
 
     `system` and `tools` are None where the format does not record them: the gap is then named, not guessed.

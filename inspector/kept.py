@@ -6,9 +6,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from inspector import memory
 
@@ -36,19 +37,21 @@ class Kept(Generic[V]):
         self.budget, self.size = budget, size
         self.bytes = 0
         self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
+        self._alive: WeakValueDictionary[Hashable, V] = WeakValueDictionary()  # what others hold is not made twice
         self._lock = threading.Lock()
         self._gate = threading.BoundedSemaphore(at_once)
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, computed where it is not kept."""
+        """The value of a key, computed where it is not kept and nobody holds it."""
         found = self._find(key)
         if found is not None:
             return found.value
-        with self._gate:
-            found = self._find(key)  # it may have been computed while this thread waited
-            if found is not None:
-                return found.value
-            value = make()
+        if (value := self._alive.get(key)) is None:
+            with self._gate:
+                found = self._find(key)  # it may have been computed while this thread waited
+                if found is not None:
+                    return found.value
+                value = make()
         self._keep(key, value)
         return value
 
@@ -56,6 +59,7 @@ class Kept(Generic[V]):
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._alive.clear()
             self.bytes = 0
 
     def forget_unused(self, since: float) -> int:
@@ -83,6 +87,8 @@ class Kept(Generic[V]):
             old = self._entries.pop(key, None)
             self.bytes += entry.bytes - (old.bytes if old else 0)
             self._entries[key] = entry
+            with suppress(TypeError):  # a tuple, for one, cannot be referred to weakly
+                self._alive[key] = value
             while self.bytes > self.budget and len(self._entries) > 1:
                 self.bytes -= self._entries.popitem(last=False)[1].bytes
         del old

@@ -114,7 +114,7 @@ def database(url: str) -> dict[str, Any]:
             "PRAGMA foreign_keys=ON;PRAGMA journal_size_limit=67108864;"
             # 16 MB and 40 MB: texts have random keys, the index is wide; with the 2 and 4 MB of the default, pages are
             # read and written back again and again while a long session is stored.
-            "PRAGMA cache_size=-16000;PRAGMA wal_autocheckpoint=10000;"
+            "PRAGMA cache_size=-8000;PRAGMA wal_autocheckpoint=10000;"
         )
         return {
             "ENGINE": "django.db.backends.sqlite3",

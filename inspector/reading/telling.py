@@ -19,7 +19,7 @@ from guard_core.sessions import Session
 from inspector.contents import key_of, packed, text_of
 from inspector.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
 
-BATCH_BYTES = 500_000  # of texts; their words are as many again, and about six batches are in memory at once
+BATCH_BYTES = 300_000  # of texts; their words are as many again, and about six batches are in memory at once
 BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
 MAX_SESSIONS = 2_000  # told of one file
 

@@ -126,8 +126,28 @@ def test_a_value_that_made_room_leaves_memory_although_it_refers_to_itself():
         "class Value:\n"
         "    def __init__(self): self.data, self.me = bytearray(b'x' * 30_000_000), self\n"
         "cache = kept.Kept(1, lambda value: 1)\n"
-        "before = memory._resident()\n"
+        "before = memory.resident()\n"
         "for number in range(10): cache.get(number, Value)\n"
-        "assert memory._resident() - before < 120_000_000\n"
+        "assert memory.resident() - before < 120_000_000\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Held:
+    """Something large that somebody else may hold, too."""
+
+
+def test_what_somebody_still_holds_is_not_made_a_second_time():
+    cache: Kept[Held] = Kept(10, lambda value: 6)
+    held = cache.get("a", Held)
+    cache.get("b", Held)  # makes the first go
+    assert cache.get("a", Held) is held
+
+
+def test_what_nobody_holds_is_made_again():
+    cache: Kept[Held] = Kept(10, lambda value: 6)
+    first = id(cache.get("a", Held))
+    made = []
+    cache.get("b", Held)
+    cache.get("a", lambda: made.append(first) or Held())
+    assert made

@@ -101,6 +101,7 @@ class ClaudeTranscriptReader:
         self.moved = 0  # tool outputs that were moved to files of their own
         self.started: dict[str, str] = {}  # ids of sub-agents, with the tool call that started each
         self.session_id = ""
+        self.title = ""
 
     def read(self) -> Recording:
         for line in self.source.lines():
@@ -110,6 +111,8 @@ class ClaudeTranscriptReader:
                 self.draft.grow(self.nodes, self.uuids.values())
         if all(message.attached for message in self.messages.values()):
             raise DamagedRecording("a Claude Code file without any user or assistant message")
+        self.title = self._title()
+        self.uuids.clear()  # what follows needs as much memory for a while
         self._count()
         sessions = self._sessions()
         return Recording(ClaudeTranscriptFormat.name, tuple(sessions), self.counter.facts(), self.notes)
@@ -324,7 +327,7 @@ class ClaudeTranscriptReader:
         self._add_side_calls(builder, {node.line for node in path})
         about = {
             "agent": ClaudeTranscriptFormat.label,
-            "title": self._title(),
+            "title": self.title,
             "sub_agents": self.started,
             **self._prompt(),
         }
