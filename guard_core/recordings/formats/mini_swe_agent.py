@@ -97,11 +97,7 @@ def _read_message(source: ByteSource, builder: SessionBuilder, facts: FactCounte
     if event is None:
         source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
         return
-    for part in event.parts:
-        if isinstance(part, ToolCallPart):
-            facts.tool_call(part.id)
-        elif isinstance(part, ToolResultPart):
-            facts.tool_result(part.call_id, len(part.content) if isinstance(part.content, str) else 0)
+    facts.parts(event.parts)
     if event.role is Role.SYSTEM and not builder.events:
         return
     extra = fields.mapping(message, "extra")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import Any, cast
 
 from guard_core.errors import LimitExceeded
-from guard_core.events import Event, Part, Role, ToolCallPart
+from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.base import Facts
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.pairing import pair
@@ -58,6 +58,15 @@ class FactCounter:
             self._tool_results.add(call_id)
         else:
             self._counted[1] += 1
+
+    def parts(self, parts: Iterable[Part], *, without_id: str = "") -> None:
+        """The calls and results among the parts of a message. `without_id`: the id of those that were written without
+        one, where they are all the same; else each counts."""
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                self.tool_call(part.id or without_id)
+            elif isinstance(part, ToolResultPart):
+                self.tool_result(part.call_id or without_id, len(value_text(part.content)))
 
     def facts(self) -> Facts:
         return Facts(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, OtherPart, Part, Role, ToolCallPart, ToolResultPart, value_text
+from guard_core.events import Event, OtherPart, Part, Role, ToolCallPart
 from guard_core.recordings.formats.adk.parts import content_parts, pick, pick_object, pick_text
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import FactCounter
@@ -102,7 +102,7 @@ def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, 
         counter.compaction()
         return Entry(number, time, event, context, call, compaction)
     role, parts = message_of(event)
-    _count(parts, counter)
+    counter.parts(parts)
     rewinds_to = pick_text(actions, "rewindBeforeInvocationId")
     if not parts and not rewinds_to:
         source.notes.skip(
@@ -152,14 +152,6 @@ def _compaction(event: dict[str, Any], compaction: dict[str, Any]) -> CompactedR
         for item in (excluded if isinstance(excluded, list) else ())
     )
     return CompactedRange(start, end, message, holes)
-
-
-def _count(parts: tuple[Part, ...], counter: FactCounter) -> None:
-    for part in parts:
-        if isinstance(part, ToolCallPart):
-            counter.tool_call(part.id)
-        elif isinstance(part, ToolResultPart):
-            counter.tool_result(part.call_id, len(value_text(part.content)))
 
 
 def message_of(event: dict[str, Any]) -> tuple[Role, tuple[Part, ...]]:

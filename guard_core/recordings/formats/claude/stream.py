@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Role, TextPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude.known_names import NAMES
 from guard_core.recordings.formats.claude.lines import (
@@ -154,7 +154,7 @@ class ClaudeStreamReader:
             actual = wrong_kinds.kind_of(message["content"])
             self.source.problem(f"a {kind} message whose content is {actual}, left out", self._number(line))
         parts = parts_of(message.get("content"))
-        self._count_parts(parts)
+        self.counter.parts(parts)
         shelf = self.source.shelf
         self.lines.messages[line.number] = ClaudeMessage(
             node=node,
@@ -206,13 +206,6 @@ class ClaudeStreamReader:
         return DamagedRecording(f"item {line.number}: {reason}")
 
     # -- facts
-
-    def _count_parts(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            if isinstance(part, ToolCallPart):
-                self.counter.tool_call(part.id)
-            elif isinstance(part, ToolResultPart):
-                self.counter.tool_result(part.call_id, len(part.content or ""))
 
     def _count(self) -> None:
         messages = self.lines.messages.values()

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Part, Role, ToolCallPart, ToolResultPart
+from guard_core.events import Part, Role, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude import attachments as claude_attachments
 from guard_core.recordings.formats.claude import look
@@ -273,11 +273,7 @@ class ClaudeTranscriptReader:
     def _count_parts(self, parts: Sequence[Part]) -> None:
         """Parts that were written without an id are one; those whose ids were taken out are many."""
         missing = "" if self._is_blotted else "(none)"
-        for part in parts:
-            if isinstance(part, ToolCallPart):
-                self.counter.tool_call(part.id or missing)
-            elif isinstance(part, ToolResultPart):
-                self.counter.tool_result(part.call_id or missing, len(part.content or ""))
+        self.counter.parts(parts, without_id=missing)
 
     def _count(self) -> None:
         seen: set[str] = set()

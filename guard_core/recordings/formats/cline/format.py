@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.anthropic_messages import message_event
 from guard_core.recordings.formats.cline.known_names import NAMES
@@ -169,7 +169,8 @@ class _History:
             self.source.notes.skip("message of an unknown role")
             return
         wrong_kinds.check_words(self.source, message, "content", "a message")
-        self._count(event)
+        self.facts.message()
+        self.facts.parts(event.parts)
         if message.get("isSummary") is True:
             self.marks.append(_Mark(len(self.log.events), fields.text(message, "condenseId"), "summary", event))
         elif fields.text(fields.mapping(message, "metadata"), "kind") in _SDK_COMPACTIONS:
@@ -186,14 +187,6 @@ class _History:
             meta = event.role is Role.SYSTEM or _is_own(parts)
             self.log.event(event.role, parts, source_id=event.source_id, timestamp=at, meta=meta)
             self.messages.append(message)
-
-    def _count(self, event: Event) -> None:
-        self.facts.message()
-        for part in event.parts:
-            if isinstance(part, ToolCallPart):
-                self.facts.tool_call(part.id)
-            elif isinstance(part, ToolResultPart):
-                self.facts.tool_result(part.call_id, len(value_text(part.content)))
 
     def _heard(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Results written as text, made into results: a heading alone has its result in the text behind it."""

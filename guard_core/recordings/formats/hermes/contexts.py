@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, value_text
+from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.hermes.rows import about, flag, is_summary, row_event, totals, usage_note
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -84,7 +84,8 @@ class HermesReader:
             if event is None:
                 self._source.notes.skip(f"row of role {fields.text(row, 'role')[:40] or 'none'}")
                 continue
-            self._count(event)
+            self._facts.message()
+            self._facts.parts(event.parts)
             if _was_taken_back(row):
                 self._source.notes.skip("row that was taken back")
             else:
@@ -105,14 +106,6 @@ class HermesReader:
         if counts.get("total_calls", 0) < len(self.builder.calls):  # a branch, or calls from before they were counted
             counts = {}
         return self.builder.session(**about(row), **counts, notes=tuple(notes))
-
-    def _count(self, event: Event) -> None:
-        self._facts.message()
-        for part in event.parts:
-            if isinstance(part, ToolCallPart):
-                self._facts.tool_call(part.id)
-            elif isinstance(part, ToolResultPart):
-                self._facts.tool_result(part.call_id, len(value_text(part.content)))
 
     def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> None:
         for row, mark in zip(rows, marks, strict=True):

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import DamagedRecording, RecordingError
-from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolResultPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.inspect_ai.known_names import NAMES
 from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
@@ -177,11 +177,7 @@ class _Sample:
     def count(self, facts: FactCounter) -> None:
         facts.message(len(self._final))
         for event in self._final:
-            for part in event.parts:
-                if isinstance(part, ToolCallPart):
-                    facts.tool_call(part.id)
-                elif isinstance(part, ToolResultPart):
-                    facts.tool_result(part.call_id, len(part.content) if isinstance(part.content, str) else 0)
+            facts.parts(event.parts)
         for item in fields.objects(self._transcript):
             kind = fields.text(item, "event")
             if kind == "compaction":

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, Role, TextPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.langchain import look as langchain_look
 from guard_core.recordings.formats.langchain.known_names import NAMES
@@ -103,7 +103,7 @@ def _read_messages(source: ByteSource, listed: Iterable[Any], facts: FactCounter
             source.notes.skip(f"message of type {kind[:40] or 'none'}")
             continue
         facts.message()
-        _count(event, facts)
+        facts.parts(event.parts)
         body = body_of(message) if isinstance(message, dict) else {}
         wrong_kinds.check_words(source, body, "content", "a message")
         if event.role is Role.SYSTEM and not builder.events and system is None:
@@ -119,14 +119,6 @@ def _read_messages(source: ByteSource, listed: Iterable[Any], facts: FactCounter
         else:
             builder.event(event.role, event.parts, source_id=event.source_id)
     return builder.session(system=system, agent="LangChain")
-
-
-def _count(event: Event, facts: FactCounter) -> None:
-    for part in event.parts:
-        if isinstance(part, ToolCallPart):
-            facts.tool_call(part.id)
-        elif isinstance(part, ToolResultPart):
-            facts.tool_result(part.call_id, len(part.content) if isinstance(part.content, str) else 0)
 
 
 def _summary_evidence(body: JSON, event: Event) -> Evidence | None:

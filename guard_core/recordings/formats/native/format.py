@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, OtherPart, Role, ToolCallPart, ToolResultPart, value_text
+from guard_core.events import Event, OtherPart, Role
 from guard_core.recordings.base import Facts, Recording
 from guard_core.recordings.formats.native import look as native_look
 from guard_core.recordings.reading import fields, normalise
@@ -227,9 +227,5 @@ def _facts(sessions: Iterable[Session]) -> Facts:
         for _ in session.compactions:
             counter.compaction()
         for event in session.events:
-            for part in event.parts:
-                if isinstance(part, ToolCallPart):
-                    counter.tool_call(part.id)
-                elif isinstance(part, ToolResultPart):
-                    counter.tool_result(part.call_id, len(value_text(part.content)))
+            counter.parts(event.parts)
     return counter.facts()

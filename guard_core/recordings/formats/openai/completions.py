@@ -360,11 +360,7 @@ class ChatReader:
     def _count(self, events: Iterable[Event]) -> None:
         for event in events:
             self.facts.message()
-            for part in event.parts:
-                if isinstance(part, ToolCallPart):
-                    self.facts.tool_call(part.id)
-                elif isinstance(part, ToolResultPart):
-                    self.facts.tool_result(part.call_id, len(value_text(part.content)))
+            self.facts.parts(event.parts)
 
 
 def _missing(system: tuple[Part, ...] | None, tools: Any) -> tuple[str, ...]:

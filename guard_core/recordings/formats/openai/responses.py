@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, part_text
+from guard_core.events import Event, Part, Role, TextPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.formats.openai import known_names
@@ -431,11 +431,7 @@ def _has_words(event: Event) -> bool:
 def _count(event: Event, facts: FactCounter, *, is_message: bool) -> None:
     if is_message:
         facts.message()
-    for part in event.parts:
-        if isinstance(part, ToolCallPart):
-            facts.tool_call(part.id)
-        elif isinstance(part, ToolResultPart):
-            facts.tool_result(part.call_id, len(part_text(part)))
+    facts.parts(event.parts)
 
 
 FORMAT = ResponsesFormat()
