@@ -22,7 +22,7 @@ from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.watch import Watch
 from guard_core.recordings.registry import FORMATS, LABELS
-from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.sessions import Provenance, Sourced
 
 __all__ = [
     "FORMATS",
@@ -71,7 +71,9 @@ def read(
     if window is None:
         return result
     sourced = Sourced(window, Provenance.USER, "set by the user")
-    return replace(result, sessions=tuple(_with_window(session, sourced) for session in result.sessions))
+    return replace(
+        result, sessions=tuple(msgspec.structs.replace(session, window=sourced) for session in result.sessions)
+    )
 
 
 def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
@@ -125,7 +127,3 @@ def _words(error: BaseException) -> str:
     kind = type(error).__name__
     text = ascii(str(error)[:80])[1:-1]
     return f"{kind} {text}" if text else kind
-
-
-def _with_window(session: Session, window: Sourced) -> Session:
-    return msgspec.structs.replace(session, window=window)

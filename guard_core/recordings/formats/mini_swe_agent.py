@@ -63,13 +63,15 @@ class MiniSweAgentFormat:
             raise DamagedRecording("this mini-swe-agent trajectory has no messages")
         facts = FactCounter(self.name)
         builder = SessionBuilder(self.name, source)
-        system = _head(messages)
+        system, _ = chat.split_system(event for item in messages[:1] if (event := chat.chat_event(item)))
         for message in messages:
             facts.message()
             _read_message(source, builder, facts, message)
         info = {} if isinstance(value, list) else fields.mapping(value, "info")
         builder.notes.extend(_notes(info, builder.calls))
-        session = builder.session(system=system, **_about(info))
+        model = fields.mapping(fields.mapping(info, "config"), "model")
+        name = fields.text(model, "model_name") or fields.text(model, "name")
+        session = builder.session(system=system, agent="mini-swe-agent", model=name)
         return Recording(self.name, (session,), facts.facts(), source.notes)
 
 
@@ -84,11 +86,6 @@ def _is_bare(value: list[Any]) -> bool:
     if roles[:2] != ["system", "user"] and roles[:1] != ["user"]:
         return False
     return any(word in fields.plain_text(item["content"]) for item in messages for word in OWN_WORDS)
-
-
-def _head(messages: list[JSON]) -> tuple[Part, ...] | None:
-    events = [event for item in messages[:1] if (event := chat.chat_event(item))]
-    return chat.split_system(events)[0]
 
 
 def _read_message(source: ByteSource, builder: SessionBuilder, facts: FactCounter, message: JSON) -> None:
@@ -157,9 +154,3 @@ def _notes(info: JSON, calls: list[ModelCall]) -> list[str]:
     if total > len(calls):
         notes.append(f"The agent made {total} calls, {total - len(calls)} of them without a trace in the file.")
     return notes
-
-
-def _about(info: JSON) -> dict[str, Any]:
-    config = fields.mapping(info, "config")
-    model = fields.mapping(config, "model")
-    return {"agent": "mini-swe-agent", "model": fields.text(model, "model_name") or fields.text(model, "name")}

@@ -115,11 +115,8 @@ def _parse(raw: bytes, limits: Limits, mended: list[Mended], *, allow_nan: bool,
             raise problem from error
         if not allow_nan:
             mended.append(Mended(problem.reason, problem.offset or 0))
-    return _parse(_finite(raw), limits, mended, allow_nan=False, mend=False)
-
-
-def _finite(raw: bytes) -> bytes:
-    return _NOT_FINITE.sub(lambda match: b"null" if match[1] else match[0], raw)
+    finite = _NOT_FINITE.sub(lambda match: b"null" if match[1] else match[0], raw)
+    return _parse(finite, limits, mended, allow_nan=False, mend=False)
 
 
 def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:

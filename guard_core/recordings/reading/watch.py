@@ -251,7 +251,9 @@ def _objects(value: Any) -> Iterable[JSON]:
 
 def _is_count(value: Any) -> bool:
     """A count of tokens, as readers take it, or nothing."""
-    return value is None or (type(value) is int and 0 <= value <= MAX_TOKENS) or _read(value) is not None
+    if value is None or (type(value) is int and 0 <= value <= MAX_TOKENS):
+        return True
+    return fields.tokens({"count": value}, "count") is not None
 
 
 def _is_rest(value: Any, usage: JSON) -> bool:
@@ -262,10 +264,6 @@ def _is_rest(value: Any, usage: JSON) -> bool:
 
 def _numbers(value: Any) -> Iterator[int]:
     return (each for each in (value.values() if type(value) is dict else (value,)) if type(each) is int)
-
-
-def _read(value: Any) -> int | None:
-    return fields.tokens({"count": value}, "count")
 
 
 def _holds_counts(key: str, value: Any) -> bool:

@@ -34,13 +34,10 @@ def run_notes(run: PrintedRun, events: Sequence[Event]) -> Iterator[str]:
     yield _MISSING
     if not events[0].starts_turn():
         yield "The user's prompt is not in the file: Claude Code prints it with --replay-user-messages only."
-    errors = [_reason(line.obj) for line in run.results if failed(line.obj)]
+    errors = [line.obj for line in run.results if failed(line.obj)]
     if errors:
-        yield f"Runs that ended with an error: {len(errors)}, the first with {errors[0][:60] or 'no reason'}"
-
-
-def _reason(result: JSON) -> str:
-    return fields.text(result, "api_error") or fields.text(result, "subtype").replace("success", "")
+        reason = fields.text(errors[0], "api_error") or fields.text(errors[0], "subtype").replace("success", "")
+        yield f"Runs that ended with an error: {len(errors)}, the first with {reason[:60] or 'no reason'}"
 
 
 def agent_notes(events: Sequence[Event]) -> Iterator[str]:

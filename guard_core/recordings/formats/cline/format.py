@@ -78,8 +78,7 @@ def _is_screen(value: Any) -> bool:
 
 
 def _is_history(value: Any) -> bool:
-    heads = _heads(value)
-    heads = [item for item in heads if not _is_reasoning(item)]
+    heads = [item for item in _heads(value) if not _is_reasoning(item)]
     if not heads or not all(map(is_message, heads)):
         return False
     return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
@@ -92,20 +91,15 @@ def _is_reasoning(item: JSON) -> bool:
 
 def _has_own_words(heads: list[JSON]) -> bool:
     """The oldest versions wrote nothing beside role and content: a task and what Cline says about the editor."""
-    said = [text.lstrip() for item in heads if item["role"] == "user" for text in _texts(item)]
+    blocks = [block for item in heads if item["role"] == "user" for block in fields.objects(item.get("content"))]
+    said = [fields.text(block, "text").lstrip() for block in blocks]
     return bool(said) and said[0].startswith("<task>") and any(text.startswith(OWN_OPENINGS[0]) for text in said)
-
-
-def _texts(message: JSON) -> list[str]:
-    return [fields.text(block, "text") for block in fields.objects(message.get("content"))]
 
 
 def _is_sdk_session(value: Any) -> bool:
     heads = _heads(fields.items(value, "messages"))
-    return isinstance(value, dict) and bool(heads) and all(map(is_message, heads)) and _has_marks(value, heads)
-
-
-def _has_marks(value: JSON, heads: list[JSON]) -> bool:
+    if not isinstance(value, dict) or not heads or not all(map(is_message, heads)):
+        return False
     return any(_MARKS & item.keys() for item in heads) or any(keys <= value.keys() for keys in _SDK_FILES)
 
 

@@ -117,7 +117,8 @@ class CodexRolloutReader:
         elif kind == "event_msg":
             self._message(payload, where)
         elif kind == "token_usage_record":
-            self._record(payload, where)
+            self.records = True
+            self._usage(fields.mapping(payload, "usage"), where, fields.text(payload, "response_id"))
         elif kind == "compacted":
             self._compacted(payload, where)
         elif kind == "session_meta":
@@ -151,7 +152,9 @@ class CodexRolloutReader:
             self.facts.tool_call(call.id)
             self._answer((call,), item, where)
         elif responses_items.is_output(kind):
-            self._result(item, where)
+            result = responses_items.result_parts(item)
+            self.facts.tool_result(fields.text(item, "call_id"), len(part_text(result[0])))
+            self._came_back(result, item, where)
         elif kind == "agent_message":
             parts = responses_items.message_parts(item)
             self._user(parts, item, where, author=fields.text(item, "author"), meta=True)
@@ -192,11 +195,6 @@ class CodexRolloutReader:
         self.log.event(
             Role.USER, parts, line=where.line, timestamp=where.at, source_id=source_id, author=author, meta=meta
         )
-
-    def _result(self, item: dict[str, Any], where: Where) -> None:
-        parts = responses_items.result_parts(item)
-        self.facts.tool_result(fields.text(item, "call_id"), len(part_text(parts[0])))
-        self._came_back(parts, item, where)
 
     def _came_back(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, meta: bool = False) -> None:
         """Something that answers a call: the response may still go on."""
@@ -253,10 +251,6 @@ class CodexRolloutReader:
             self.pending = None
 
     # -- what it cost
-
-    def _record(self, payload: dict[str, Any], where: Where) -> None:
-        self.records = True
-        self._usage(fields.mapping(payload, "usage"), where, fields.text(payload, "response_id"))
 
     def _message(self, payload: dict[str, Any], where: Where) -> None:
         kind = fields.text(payload, "type")

@@ -161,7 +161,8 @@ class Runs:
         for number, thread in enumerate(threads_of(requests)):
             if number == 0:
                 last = thread.calls[-1].timestamp or 0.0
-                asked = _asked(thread.events)
+                last_parts = thread.events[-1].parts if thread.events else ()
+                asked = {part.id for part in last_parts if isinstance(part, ToolCallPart) and part.id}
                 for run in self._tools:
                     event = _tool_event(run)
                     results = [
@@ -273,11 +274,6 @@ def _tool_event(run: JSON) -> Event:
     text = output if isinstance(output, str) else fields.plain_text(output) or fields.text(run, "error")
     parts = message.parts if message is not None else (ToolResultPart(fields.text(run, "name"), text, call_id),)
     return Event(Role.USER, parts, timestamp=fields.timestamp(run, "start_time"))
-
-
-def _asked(events: list[Event]) -> set[str]:
-    last = events[-1].parts if events else ()
-    return {part.id for part in last if isinstance(part, ToolCallPart) and part.id}
 
 
 def _first_text(event: Event) -> str:

@@ -116,11 +116,9 @@ def _is_own_item(value: JSON) -> bool:
         return True
     if kind == "reasoning":
         return "summary" in value or "encrypted_content" in value
-    return kind == "message" and any(fields.text(block, "type") in _OWN_CONTENT for block in _blocks(value))
-
-
-def _blocks(value: JSON) -> Iterable[JSON]:
-    return fields.objects(value.get("content"))
+    return kind == "message" and any(
+        fields.text(block, "type") in _OWN_CONTENT for block in fields.objects(value.get("content"))
+    )
 
 
 def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
@@ -335,7 +333,8 @@ class ResponsesReader:
         sessions: list[Session] = []
         for number, thread in enumerate(threads_of(self.requests)):
             for event in thread.events:
-                _count(event, self.facts, is_message=_has_words(event))
+                has_text = any(isinstance(part, TextPart) for part in event.parts)
+                _count(event, self.facts, is_message=has_text)
             for compaction in thread.compactions:
                 if compaction.evidence is Evidence.DECLARED:
                     self.facts.compaction()
@@ -422,10 +421,6 @@ def response_call(response: JSON, line: int | None = None) -> ModelCall:
 
 def _is_message(item: JSON) -> bool:
     return fields.text(item, "type") in {"", "message"} and "role" in item
-
-
-def _has_words(event: Event) -> bool:
-    return any(isinstance(part, TextPart) for part in event.parts)
 
 
 def _count(event: Event, facts: FactCounter, *, is_message: bool) -> None:

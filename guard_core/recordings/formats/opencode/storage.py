@@ -41,13 +41,12 @@ class Storage:
         """The session that one of `sessions` names. `leave` is told of each damaged piece that is left out; without it
         such a piece raises DamagedRecording with its name."""
         messages = _files(self._messages.get(session.stem), "msg_")
-        pieces = (
-            b'{"info":%b,"parts":[%b]}' % (_read(path, leave), self._joined(path.stem, leave)) for path in messages
-        )
+        pieces = []
+        for message in messages:
+            info = _read(message, leave)
+            parts = b",".join(_read(path, leave) for path in _files(self._parts.get(message.stem), "prt_"))
+            pieces.append(b'{"info":%b,"parts":[%b]}' % (info, parts))
         return b'{"info":%b,"messages":[%b]}' % (_read(session, leave), b",".join(pieces))
-
-    def _joined(self, message: str, leave: Callable[[str], object] | None) -> bytes:
-        return b",".join(_read(path, leave) for path in _files(self._parts.get(message), "prt_"))
 
 
 def _read(path: Path, leave: Callable[[str], object] | None) -> bytes:
