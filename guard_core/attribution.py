@@ -33,6 +33,7 @@ from guard_core.ratios import (
     content,
     content_of,
 )
+from guard_core.unrecorded import usual_overhead
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
 # Where the tokens of an event (`source`) or of the overhead (`overhead_source`) come from: an index into this.
@@ -42,8 +43,9 @@ ATTRIBUTION_SOURCES = (
     "shared",  # its part of the difference between two reported calls
     "session ratio",  # estimated at the session's own ratios
     "session total",  # the overhead with which the modelled requests average what the recorded total gives per call
+    "usual of the agent",  # the overhead where the file begins in the middle of a conversation
 )
-ASSUMED, EXACT, SHARED, SESSION, TOTAL = range(5)
+ASSUMED, EXACT, SHARED, SESSION, TOTAL, USUAL = range(6)
 
 ATTRIBUTION_VERSION = 4
 # An event cannot cost more than one token per byte, or three times what the session's ratios say, plus framing.
@@ -277,7 +279,8 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
 
     A recording may begin in the middle of a conversation. Then the request after a recorded compaction is clearly
     smaller than the first one allows: its rest is the overhead, and what the first request holds beyond that is the
-    prologue. Returns overhead, prologue and the overhead's source.
+    prologue. Before such a request is known, an overhead far beyond what is usual for the agent says the same.
+    Returns overhead, prologue and the overhead's source.
     """
     first = _first_calls(ledger)
     if not first:
@@ -289,8 +292,12 @@ def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tup
         return 0, 0, SHARED
     unsure = [size // EDIT_SHARE + EDIT_FLOOR for size in kept]
     lower = [rest for rest, margin in zip(rests, unsure, strict=True) if 0 <= rest < rests[0] - margin]
+    begun = next(iter(first)) < 0
+    if not lower and begun and len(rests) == 1:
+        usual = usual_overhead(ledger, rests[0])
+        return usual, rests[0] - usual, USUAL if usual < rests[0] else SHARED
     overhead = min(lower, default=rests[0])
-    return overhead, rests[0] - overhead if next(iter(first)) < 0 else 0, SHARED
+    return overhead, rests[0] - overhead if begun else 0, SHARED
 
 
 def _overhead_of_total(ledger: Ledger, tokens: Ints, ratios: Ratios) -> tuple[int, int, int]:

@@ -10,11 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from guard_core.costs import HAS_MEDIA
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.ratios import STARTING, Floats, content
 
 # What is missing must be this much of the request before (one part in LEAST_SHARE) and this many tokens; a smaller fall
 # may be cleared reasoning, or the error of what was added.
 LEAST_SHARE, LEAST_TOKENS = 10, 2_000
+# No text costs more than this many prompt tokens per lexical token, no picture more (Anthropic: about 1,600).
+MOST_PER_LEXICAL, MOST_PER_PICTURE = 4, 1_600
+# Two tokenizers that count the same text with less difference than that are not told apart, nor on fewer tokens.
+LEAST_FACTOR, LEAST_MEASURED, LEAST_STRETCHES = 1.08, 2_000, 5
+QUARTILES = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
@@ -42,10 +49,105 @@ def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
     same_model = ledger.steps["model"][first] == ledger.steps["model"][last]
     fallen = (recorded[last] < recorded[first]) & (missing >= least) & (missing > _reasoning(ledger, first, last))
+    recounted = {change.step for change in count_changes(ledger)}
     return tuple(
         Truncation(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
         for row in np.flatnonzero(fallen & same_model)
+        if int(last[row]) not in recounted
     )
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A request larger or smaller than the one before it, in tokens, by more than messages explain.
+
+    `factor`: from here on the same content costs so many times the tokens (1.0: it costs the same, other content
+    came along).
+    """
+
+    step: int
+    before: int
+    after: int
+    factor: float = 1.0
+
+
+def count_changes(ledger: Ledger) -> tuple[Jump, ...]:
+    """Where the provider counts otherwise from a call on: prompt and later growth change by about the same factor."""
+    first, last = continued(ledger)
+    recorded, found, begin = ledger.steps["prompt_tokens"], [], 0
+    large = _large(ledger, first, last)
+    if not large:
+        return ()
+    estimate = _estimated(ledger, first, last)
+    ratios = (recorded[last] - recorded[first]) / np.maximum(estimate, 1.0)
+    for row in large:
+        before = _middle(ratios[begin:row], estimate[begin:row])
+        after = _middle(ratios[row + 1 :], estimate[row + 1 :]) if before else None
+        if not before or not after:
+            continue
+        factor = float(recorded[last[row]] / max(1.0, recorded[first[row]] + before[1] * estimate[row]))
+        if _agree(factor, before, after):
+            found.append(Jump(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), factor))
+            begin = row + 1
+    return tuple(found)
+
+
+def unexplained_rises(ledger: Ledger) -> tuple[Jump, ...]:
+    """Where a prompt rises by content that is not in the file."""
+    first, last = continued(ledger)
+    recorded = ledger.steps["prompt_tokens"]
+    changed = {change.step for change in count_changes(ledger)}
+    return tuple(
+        Jump(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]))
+        for row in _large(ledger, first, last)
+        if recorded[last[row]] > recorded[first[row]] and int(last[row]) not in changed
+    )
+
+
+def _large(ledger: Ledger, first: Ints, last: Ints) -> list[int]:
+    """The neighbours of one model whose difference is far from anything that the log's messages can cost."""
+    steps, events = ledger.steps, ledger.events
+    recorded, growth, lexical = _growth(ledger, first, last)
+    least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
+    pictures = prefix_sums(((events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
+    sealed, written = ledger.prefix("opaque_bytes"), np.maximum(steps["output_tokens"][first], 0)
+    start, stop = steps["at"][first], steps["at"][last]
+    most = MOST_PER_LEXICAL * lexical + MOST_PER_PICTURE * (pictures[stop] - pictures[start])
+    most += sealed[stop] - sealed[start] + written
+    far = (growth - most >= least) | ((growth < 0) & (lexical - growth >= least))
+    return [int(row) for row in np.flatnonzero(far & (steps["model"][first] == steps["model"][last]))]
+
+
+def _growth(ledger: Ledger, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """The recorded prompts, and per pair of neighbours the tokens and the lexical tokens it grew by."""
+    recorded, at, lexical = ledger.steps["prompt_tokens"], ledger.steps["at"], ledger.prefix("lexical_tokens")
+    return recorded, recorded[last] - recorded[first], lexical[at[last]] - lexical[at[first]]
+
+
+def _estimated(ledger: Ledger, first: Ints, last: Ints) -> Floats:
+    """Estimated tokens of what was added between neighbours."""
+    at, tools = ledger.steps["at"], np.zeros(ledger.event_count, dtype=np.int64)
+    total = np.concatenate([[0.0], np.cumsum(STARTING.estimates(content(ledger), tools))])
+    return np.asarray(total[at[last]] - total[at[first]])
+
+
+def _middle(ratios: Floats, sizes: Floats) -> tuple[float, float, float] | None:
+    """Lower quartile, median and upper quartile by size; None where too little was measured."""
+    chosen = ratios > 0
+    ratios, sizes = ratios[chosen], sizes[chosen]
+    if len(ratios) < LEAST_STRETCHES or sizes.sum() < LEAST_MEASURED:
+        return None
+    order = np.argsort(ratios, kind="stable")
+    share = np.cumsum(sizes[order])
+    low, middle, high = (float(ratios[order[int(np.searchsorted(share, share[-1] * part))]]) for part in QUARTILES)
+    return low, middle, high
+
+
+def _agree(factor: float, before: tuple[float, float, float], after: tuple[float, float, float]) -> bool:
+    """Do prompt and growth change by about the same, with the quartiles of the growth before and after apart."""
+    middle = after[1] / before[1]
+    rose, fell = after[0] > before[2] and factor >= LEAST_FACTOR, after[2] < before[0] and factor <= 1 / LEAST_FACTOR
+    return (rose or fell) and 2 / 3 <= (factor - 1) / (middle - 1) <= 3 / 2
 
 
 def model_changes(ledger: Ledger) -> tuple[int, ...]:

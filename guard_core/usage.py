@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.anchors import Anchors
-from guard_core.attribution import Attribution, attribute
-from guard_core.baselines import model_changes, silent_truncations
+from guard_core.attribution import USUAL, Attribution, attribute
+from guard_core.baselines import count_changes, model_changes, silent_truncations, unexplained_rises
 from guard_core.ledger import Ints, Ledger
 from guard_core.views import Inserted, Segment, Span, Synthetic, View
 
@@ -119,22 +119,13 @@ class AttributedUsage:
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""
-        known, cuts = self.anchors.unrecorded, silent_truncations(self.ledger)
-        found = []
+        known, found = self.anchors.unrecorded, []
         if compacted and known.tokens:
             found.append(
                 f"the first prompt after each replayed compaction holds {known.tokens:,} tokens that are not in this "
                 f"file (files attached again, reminders): {known.source}"
             )
-        found += [
-            f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "
-            f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
-            for cut in cuts[:MOST_NOTES]
-        ]
-        changed = model_changes(self.ledger)
-        if changed:
-            found.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
-        return tuple(found)
+        return (*found, *baseline_notes(self.ledger, self.attribution))
 
     def _price(self, step: int, view: View, epoch: int) -> tuple[int, bool]:
         """Tokens of a request that is not the one sent at this step, and whether it extends a recorded one."""
@@ -216,6 +207,46 @@ class AttributedUsage:
     @property
     def _source(self) -> int:
         return MODELLED if self.attribution.measured else ASSUMED
+
+
+def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
+    """Where recorded counts begin a new baseline, and why, in words."""
+    found = []
+    if attribution.prologue:
+        found.append(
+            f"of the first prompt {attribution.overhead:,} tokens are taken as system prompt and tools "
+            f"({_overhead_source(attribution)}), {attribution.prologue:,} as messages before this file begins"
+        )
+    found += [
+        f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (call "
+        f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
+        for cut in silent_truncations(ledger)[:MOST_NOTES]
+    ]
+    found += [
+        f"the provider counts the same content at {change.factor:.2f} times the tokens from call {change.step + 1:,} "
+        f"on (the prompt went from {change.before:,} to {change.after:,}): a new baseline begins"
+        for change in count_changes(ledger)[:MOST_NOTES]
+    ]
+    found += [
+        f"the recorded prompt rose from {rise.before:,} to {rise.after:,} tokens at call {rise.step + 1:,}, more than "
+        "any count of the messages in between: content that is not in this file, and a new baseline begins"
+        for rise in unexplained_rises(ledger)[:MOST_NOTES]
+    ]
+    dropped = np.flatnonzero(attribution.dropped)
+    if len(dropped):
+        found.append(
+            f"reasoning is sent until the user writes again: {len(dropped):,} prompts lack that of the turn "
+            f"before, the first is call {int(dropped[0]) + 1:,}; {int(attribution.dropped.sum()):,} tokens in all, by "
+            "the recorded outputs"
+        )
+    changed = model_changes(ledger)
+    if changed:
+        found.append(f"another model counts from call {changed[0] + 1:,} on: a new baseline begins at each change")
+    return tuple(found)
+
+
+def _overhead_source(attribution: Attribution) -> str:
+    return "usual for this agent" if attribution.overhead_source == USUAL else "as the prompts after compactions allow"
 
 
 def replaced(view: View) -> bool:

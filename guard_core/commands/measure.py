@@ -19,6 +19,7 @@ from guard_core.measurement import Errors, interpolate
 from guard_core.recordings import read
 from guard_core.sessions import Session
 from guard_core.tokens.tokenizer import ENCODINGS, count_events
+from guard_core.usage import baseline_notes
 
 HELP = "forecast recorded calls from the past only and compare estimators on the same calls"
 
@@ -38,16 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure all sessions of all files; 1 when a file could not be read."""
+    """Measure all sessions of all files; 2 and one sentence for each file that cannot be read or holds no session."""
     reports: list[dict[str, Any]] = []
     failed = 0
     for file in args.files:
         try:
-            reports += [_report(str(file), session) for session in read(file).sessions]
+            sessions = read(file).sessions
+            if not sessions:
+                raise GuardError("the file holds no session")
+            reports += [_report(str(file), session) for session in sessions]
         except (GuardError, OSError) as error:
-            failed = 1
-            print(f"{file}: {error}", file=sys.stderr)
-    if args.json:
+            failed = 2
+            print(cli.plain(f"{file}: {error}"), file=sys.stderr)
+    if args.json and (reports or not failed):
         print(msgspec.json.format(msgspec.json.encode(reports, order="deterministic")).decode())
     else:
         for report in reports:
@@ -69,6 +73,7 @@ def _report(file: str, session: Session) -> dict[str, Any]:
         "tokens_per_byte": found.ratios,
         "forecast": forecast(ledger),
         "not_in_file": _not_in_file(ledger, found),
+        "baselines": baseline_notes(ledger, found),
         "interpolation": between.overall,
         "interpolation_between": between.between,
         "interpolation_by_tokenizer": _by_tokenizer(session, ledger) if measured else {},
@@ -108,6 +113,8 @@ def _print(report: dict[str, Any]) -> None:
     missing = report["not_in_file"]
     if missing["tokens"]:
         print(f"  not in this file after a compaction: {missing['tokens']:,} tokens ({missing['source']})")
+    for note in report["baselines"]:
+        print(f"  note: {note}")
     print(f"  {'':34}{'calls':>7}{'bias':>10}{'MAPE':>9}{'p95':>9}{'worst':>10}  at step (from 0)")
     for name, value in report["forecast"].items():
         _row(FORECAST_ROWS[name], value)

@@ -141,12 +141,15 @@ def test_a_replayed_compaction_adds_what_its_agent_does_not_record_and_says_so()
         trace = replay(ledger, get_policy("contextguard"), window=60_000, usage=usage)
         step = trace.compactions[0].step
         counts[agent] = trace.columns["modelled_prompt_tokens"][step]
-        assert any("not in this file" in note for note in trace.notes) == (agent == "claude-code")
-    assert counts["claude-code"] - counts["pi"] == 7_000
+        assert any("each replayed compaction holds 9,000 tokens" in note for note in trace.notes) == (
+            agent == "claude-code"
+        )
+    assert counts["claude-code"] - counts["pi"] == 9_000
 
 
 def test_silent_truncations_and_other_models_are_noted():
     ledger = Ledger.of(hidden_growth(models=("one", "two"), fall=30_000))
     notes = AttributedUsage(ledger, attribute(ledger)).notes(compacted=False)
     assert "fell from 46,300 to 16,900 tokens while the log grew (call 11)" in notes[0]
-    assert "from call 16 on" in notes[1]
+    assert "rose from 3,300 to 43,900 tokens at call 6" in notes[1]
+    assert "from call 16 on" in notes[2]

@@ -71,7 +71,23 @@ def test_it_says_what_a_prompt_after_a_compaction_holds_beyond_the_file(capsys):
 def test_a_file_that_is_no_recording_is_named(tmp_path, capsys):
     path = tmp_path / "notes.txt"
     path.write_text("buy milk")
-    assert run(str(path), str(tmp_path / "absent")) == 1
+    assert run(str(path), str(tmp_path / "absent")) == 2
     told = capsys.readouterr().err
     assert "notes.txt" in told
     assert "absent" in told
+
+
+def test_an_empty_file_gets_one_sentence_and_no_output(tmp_path, capsys):
+    path = tmp_path / "empty.jsonl"
+    path.touch()
+    assert run(str(path), "--json") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"{path}: the file is empty\n"
+
+
+def test_a_file_that_can_be_read_is_measured_beside_one_that_cannot(tmp_path, capsys):
+    assert run("--json", str(tmp_path / "absent"), sample(REAL[1])) == 2
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["forecast"]["1"]["calls"]
+    assert any("reasoning is sent until the user writes again" in note for note in report["baselines"])
