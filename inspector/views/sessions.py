@@ -84,7 +84,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         "findings": overview.finding_rows(
             found.recorded_findings, found.replayed_findings, page.paths["steps"], page.choice
         ),
-        "comparison": {**compared, "name": name},
+        "comparison": {**compared, "name": name, "notes": found.replayed.notes},
         "form": form(page.choice, typed, page.errors, in_use(page)),
         **_facts(page),
     }

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Span
 from inspector.models import Session
 from tests.builders import model, session, tool_result, user
@@ -176,3 +176,15 @@ def test_a_session_with_totals_only_is_not_said_to_hold_no_counts_at_all(client,
     assert "the lines are estimates" in text
     assert "No provider counts in this file" not in text
     assert "only totals are recorded, 90,001 prompt tokens over 2 calls, 45,001 on average" in text
+
+
+def test_what_a_reader_of_the_replays_counts_must_know_is_beside_them(client, part_of, store):
+    events = [part for _ in range(6) for part in (user("question " * 150), model("answer " * 150))]
+    prompts = (30_000, 30_700, 45_000, 45_700, 46_400, 47_100)
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
+    row = store(session(*events, calls=calls), title="a rise")
+    noted = "The recorded prompt rose from 30,700 to 45,000 tokens at call 3"
+    assert noted in page(client, row).content.decode().partition('id="comparison-title"')[2]
+    assert noted in part_of(row.get_absolute_url() + "?window=60000", "chart").content.decode()
+    plain = store(session(*events), title="plain")
+    assert "replay-notes" not in page(client, plain).content.decode()
