@@ -166,7 +166,9 @@ def _kind_of(index: int, message: Event, text: str) -> str:
 
 def badges(item: Compaction) -> list[str]:
     """Its kind, who asked for it, and how sure it is that it happened."""
-    return [text for text in (item.kind, item.trigger if item.recorded else "", item.evidence) if text]
+    kind = {"opaque": "summary not readable"}.get(item.kind, item.kind)
+    trigger = {"auto": "automatic"}.get(item.trigger, item.trigger) if item.recorded else ""
+    return [text for text in (kind, trigger, item.evidence) if text]
 
 
 def sentence(item: Compaction) -> str:

@@ -240,9 +240,9 @@ def _turns(scenario: Scenario) -> int:
 def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The head's figures over all rows of a run, in words where there is nothing to count."""
     return [
-        {"name": "Rows", "value": f"{len(rows):,}", "note": "scenario and guard", "class": ""},
-        _total("Overflow", sum(row.overflow_steps > 0 for row in rows), "a request larger than the window"),
-        _total("Loop", sum(row.loops > 0 for row in rows), "compactions without progress"),
+        {"name": "Rows", "value": f"{len(rows):,}", "note": "one for each scenario and policy", "class": ""},
+        _total("Overflow", sum(row.overflow_steps > 0 for row in rows), "with a request larger than the window"),
+        _total("Loop", sum(row.loops > 0 for row in rows), "with compactions that lead to no progress"),
         _total("Failed requirements", sum(row.unmet for row in rows), "what the scenario's test requires"),
     ]
 

@@ -90,11 +90,12 @@ def _row(
 
 
 def prompt_tokens(data: Timeline, step: int, side: str) -> tuple[float, bool]:
-    """Prompt tokens of a step on one side, and whether the provider counted them: those of a replay are modelled, and
-    where the provider reported nothing the heuristic estimate is shown."""
-    if side == "replayed" and data.replayed is not None:
-        return float(data.replayed.prompt_tokens[step]), False
+    """Prompt tokens of a step on one side, and whether the provider counted them: those of a replay are modelled once
+    its requests differ, and where the provider reported nothing the heuristic estimate is shown."""
     value = float(data.recorded[step])
+    if side == "replayed" and data.replayed is not None:
+        differs = data.replayed.divergence is not None and step >= data.replayed.divergence
+        return float(data.replayed.prompt_tokens[step]), not (differs or np.isnan(value))
     return (float(data.heuristic[step]), False) if np.isnan(value) else (value, True)
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 from guard_core.attribution import ATTRIBUTION_SOURCES
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
+from guard_core.usage import PROVIDER
 from guard_core.views import Inserted, View, content_count
 from inspector import convert
 from inspector.figures.timeline import NO_STEPS
@@ -219,8 +220,9 @@ def _facts_line(page: Frame, at: int) -> list[str]:
     call, columns = page.analysis.head.calls[at], page.analysis.ledger.steps
     recorded, cached = int(columns["prompt_tokens"][at]), int(columns["cached_tokens"][at])
     facts = [f"{recorded:,} prompt tokens (provider)" if recorded >= 0 else "no provider count"]
-    if page.side == "replayed":
-        modelled = int(page.analysis.replayed.columns["modelled_prompt_tokens"][at])
+    trace = page.analysis.replayed.columns
+    if page.side == "replayed" and int(trace["prompt_tokens_source"][at]) != PROVIDER:
+        modelled = int(trace["modelled_prompt_tokens"][at])
         facts = [f"{modelled:,} prompt tokens (modelled)", f"recorded: {facts[0]}"]
     if cached > 0 and recorded > 0:
         facts[-1] += f", {percent(cached, recorded)} from cache"

@@ -205,7 +205,9 @@ def test_the_replayed_view_shows_what_the_replay_would_have_sent_in_list_head_an
     recorded, replayed = (client.get(steps + side).content.decode() for side in ("", "&side=replayed"))
     counts = [re.findall(r'step-tokens">([^<]+)<', text) for text in (recorded, replayed)]
     assert not any("≈" in count for count in counts[0])
-    assert all("≈" in count for count in counts[1])
+    first = next(step for step, count in enumerate(counts[1]) if "≈" in count)
+    assert counts[1][:first] == counts[0][:first]
+    assert all("≈" in count for count in counts[1][first:])
     assert counts[0][39] != counts[1][39].removeprefix("≈")
     head = re.findall(r"<span>([\d,]+ prompt tokens \([a-z]+\))</span>", replayed)
     assert head[0].endswith("(modelled)")
@@ -234,3 +236,19 @@ def test_a_replay_without_compaction_of_a_resumed_session_is_what_was_recorded(c
     text = client.get(store(resumed()).get_absolute_url() + "?policy=none").content.decode()
     assert "every request is the same" in text
     assert "modelled from step" not in text
+
+
+def test_a_replayed_step_before_the_first_difference_shows_the_recorded_count_as_recorded(client, steps):
+    text = client.get(steps + "?at=40&side=replayed&window=180001").content.decode()
+    line = text.partition('class="facts-line"')[2].partition("</div>")[0]
+    first = text.partition('data-step="1"')[2].partition("</a>")[0]
+    assert "prompt tokens (provider)" in line
+    assert "modelled" not in line
+    assert "≈" not in first
+
+
+def test_a_replayed_step_after_it_says_which_figures_are_recorded(client, steps):
+    text = client.get(steps + "?at=50&side=replayed").content.decode()
+    line = text.partition('class="facts-line"')[2].partition("</div>")[0]
+    assert "prompt tokens (modelled)" in line
+    assert re.search(r"<span>recorded: [\d,]+ prompt tokens \(provider\)(, \d+.% from cache)?</span>", line)
