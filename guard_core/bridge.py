@@ -2,7 +2,8 @@
 
 Both ends are requests of one side, recorded or replayed, with the counts that its trace gives them. In between each
 part has what it held before, what grew since, what the compaction removed and what it inserted; every row and every
-column adds up exactly, and whatever the file does not explain is a part of its own.
+column adds up exactly. Whatever the file does not explain is a part of its own, and its change a column of its own: no
+compaction is said to have inserted it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 
 from guard_core.attribution import Attribution
-from guard_core.costs import MODEL
+from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_RESULT, MODEL
 from guard_core.ledger import Ints, Ledger
 from guard_core.ratios import KINDS, Floats, content, estimates
 from guard_core.sessions import Provenance
@@ -33,7 +34,7 @@ INSERTED = "inserted"  # what compactions wrote: summaries, notes
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """One part of the requests in prompt tokens: before + grown - removed + inserted = after."""
+    """One part of the requests in prompt tokens: before + grown - removed + inserted + unexplained = after."""
 
     name: str  # FIXED, PROLOGUE, one of CLASSES, REPEATED, INSERTED, UNEXPLAINED
     before: int
@@ -41,6 +42,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     removed: int
     inserted: int  # by the compaction
     after: int
+    unexplained: int = 0  # change of UNEXPLAINED, less than 0 where the counts fell more than the messages; else 0
 
 
 class Bridge(msgspec.Struct, frozen=True):
@@ -125,6 +127,9 @@ def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, a
     messages = [Part(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)]
     ends = [_ends(ledger, attribution, request) for request in (before, after)]
     parts = {name: _part(name, ends[0][name], ends[1][name], bool(before)) for name in ends[1]}
+    if before and _written(before) != _written(after):  # of the same size by chance
+        was, now = ends[0][INSERTED], ends[1][INSERTED]
+        parts[INSERTED] = Part(INSERTED, was, 0, was, now, now)
     known = (parts[FIXED], parts[PROLOGUE], *messages, parts[REPEATED], parts[INSERTED])
     return Bridge(
         parts=(*known, _unexplained(known, before, after)),
@@ -138,11 +143,24 @@ def _bridge(ledger: Ledger, attribution: Attribution, before: _Request | None, a
 def class_tokens(ledger: Ledger, attribution: Attribution) -> Ints:
     """The attributed tokens of every event shared out to CLASSES, one row per event; its sum is the event's tokens."""
     weights = _weights(content(ledger), attribution)
-    speaker = np.where(ledger.events["flags"] & MODEL, 1, 0)  # of an event without content, only its framing
-    weights[np.arange(len(weights)), speaker] += weights.sum(axis=1) == 0
+    weights[np.arange(len(weights)), _framed(ledger)] += weights.sum(axis=1) == 0
     ends = np.cumsum(weights, axis=1) / np.sum(weights, axis=1, keepdims=True)
     shares: Ints = np.diff(np.floor(ends * attribution.tokens[:, None] + 0.5).astype(np.int64), axis=1, prepend=0)
     return shares
+
+
+def _framed(ledger: Ledger) -> Ints:
+    """The class that takes the framing of an event without any content, by what it is: an index into CLASSES."""
+    flags, names = ledger.events["flags"], list(CLASSES)
+    kinds = (
+        (HAS_RESULT, "tool results"),
+        (HAS_CALL, "tool calls"),
+        (HAS_MEDIA, "media"),
+        (HAS_REASONING, "reasoning"),
+        (MODEL, "model text"),
+    )
+    classes: Ints = np.select([flags & flag > 0 for flag, _ in kinds], [names.index(name) for _, name in kinds])
+    return classes
 
 
 def _weights(amounts: Ints, attribution: Attribution) -> Floats:
@@ -164,6 +182,12 @@ def _held(view: View, costs: Ints, attribution: Attribution) -> Ints:
             case Rewritten(event=event) if event < len(held):
                 held[event, int(np.argmax(costs[event]))] += attribution.prices.segment(segment, -1)
     return held
+
+
+def _written(request: _Request) -> tuple[int, View]:
+    """The messages that compactions wrote, and whose they are."""
+    written = tuple(item for item in request.view if not isinstance(item, Span | Rewritten))
+    return (request.epoch if written else -1), written
 
 
 def _ends(ledger: Ledger, attribution: Attribution, request: _Request | None) -> dict[str, int]:
@@ -195,5 +219,4 @@ def _unexplained(known: tuple[Part, ...], before: _Request | None, after: _Reque
     for column, request in (("before", before), ("after", after)):
         explained = sum(getattr(part, column) for part in known)
         rests.append(0 if request is None or request.tokens is None else request.tokens - explained)
-    change = rests[1] - rests[0]
-    return Part(UNEXPLAINED, rests[0], 0, max(-change, 0), max(change, 0), rests[1])
+    return Part(UNEXPLAINED, rests[0], 0, 0, 0, rests[1], rests[1] - rests[0])

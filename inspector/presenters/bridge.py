@@ -22,6 +22,7 @@ NAMES = {
     INSERTED: "Summary, inserted messages",
     UNEXPLAINED: "Not explained by this file",
 }
+LESS = "Counts less what this file explains"  # UNEXPLAINED where it is less than 0
 ATTRIBUTED = "attributed"  # a share of the provider's counts
 NOTABLE = 0.02  # of a request: less than this is left unsaid
 
@@ -62,19 +63,20 @@ def _end(word: str, step: int | None) -> str:
 def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[str, Any]:
     """Rows of the parts that hold anything, and their sums."""
     shown = [part for part in bridge.parts if part != Part(part.name, 0, 0, 0, 0, 0)]
-    total = [bridge.total(name) for name in ("before", "grown", "removed", "inserted", "after")]
+    total = [bridge.total(name) for name in ("before", "grown", "removed", "inserted", "unexplained", "after")]
     return {
         "heads": [
             _end("before", bridge.before_step),
             "added since",
             "removed",
             "inserted",
+            "not explained",
             _end("after", bridge.after_step),
         ],
         "rows": [
             {
-                "name": NAMES[part.name],
-                "cells": _cells(part.before, part.grown, part.removed, part.inserted, part.after),
+                "name": _name(part),
+                "cells": _cells(part.before, part.grown, part.removed, part.inserted, part.unexplained, part.after),
                 "source": _source(part.name, attribution, recorded),
             }
             for part in shown
@@ -83,8 +85,15 @@ def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[s
     }
 
 
-def _cells(before: int, grown: int, removed: int, inserted: int, after: int) -> list[str]:
-    changes = (_change(grown), _change(-removed), _change(inserted))
+def _name(part: Part) -> str:
+    """A part as people call it. Less than nothing is the difference of two measures and no content."""
+    if part.name == UNEXPLAINED and min(part.before, part.after) < 0:
+        return LESS
+    return NAMES[part.name]
+
+
+def _cells(before: int, grown: int, removed: int, inserted: int, unexplained: int, after: int) -> list[str]:
+    changes = (_change(grown), _change(-removed), _change(inserted), _change(unexplained))
     return [_whole(before), *changes, _whole(after)]
 
 
@@ -110,6 +119,7 @@ def bars(bridge: Bridge) -> dict[str, Any]:
         *([("grown", "added since", bridge.total("grown"))] if bridge.total("grown") else []),
         *(("removed", NAMES[part.name], -part.removed) for part in bridge.parts if part.removed),
         *(("inserted", NAMES[part.name], part.inserted) for part in bridge.parts if part.inserted),
+        *(("unexplained", _name(part), part.unexplained) for part in bridge.parts if part.unexplained),
     ]
     level = bridge.total("before")
     steps = [("total", _first(bridge), 0, level)] if bridge.before_source else []
@@ -134,18 +144,26 @@ def _bar(kind: str, name: str, start: int, change: int, scale: int) -> dict[str,
 
 def _words(bridge: Bridge) -> str:
     """The picture in one sentence."""
-    removed, inserted = bridge.total("removed"), bridge.total("inserted")
+    removed, inserted, rest = (bridge.total(name) for name in ("removed", "inserted", "unexplained"))
+    unexplained = f" The file does not explain {signed(rest)}." if rest else ""
     return (
         f"From {tokens(bridge.uncompacted)} prompt tokens without the compaction, {tokens(removed)} are removed and "
-        f"{tokens(inserted)} inserted: {tokens(bridge.total('after'))} are left."
+        f"{tokens(inserted)} inserted: {tokens(bridge.total('after'))} are left.{unexplained}"
     )
 
 
 def notes(
-    bridge: Bridge, recorded: bool, agent_before: int | None, agent_after: int | None, *, is_replaced: bool = False
+    bridge: Bridge,
+    recorded: bool,
+    agent_before: int | None,
+    agent_after: int | None,
+    *,
+    is_replaced: bool = False,
+    cached: int = 0,
 ) -> list[str]:
     """What the table cannot say: the agent's own figures, and what the request after it holds beyond this file.
-    `is_replaced`: the next compaction came before any call."""
+    `is_replaced`: the next compaction came before any call. `cached`: tokens that the first request after it read from
+    the cache, where only the fixed part can be among them; 0: not known."""
     figures = ((agent_before, "before"), (agent_after, "after"))
     own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
     said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
@@ -157,6 +175,17 @@ def notes(
             else "what this agent's requests hold beyond its file, as measured at recorded calls"
         )
         said.append(f"{rest.after:,} tokens of the first request after it are not in this file: {why}.")
+    fixed = next(part.after for part in bridge.parts if part.name == FIXED)
+    if 0 < cached < fixed - NOTABLE * bridge.total("after"):
+        said.append(
+            f"The first request after it read {cached:,} tokens from the cache, which are system prompt and tools; the "
+            f"other {fixed - cached:,} of that row may be files attached again or reminders."
+        )
+    if min(rest.before, rest.after) < 0:
+        said.append(
+            "The provider counted less than the messages of this file suggest, so their sizes in this table are too "
+            "large: the counts follow something else (a scripted provider, content left out), or content was cut away."
+        )
     if bridge.after_step is None:
         why = "No call was made before the next compaction" if is_replaced else "No call came after it"
         said.append(f"{why}, so the request after it is modelled from the messages that it kept.")

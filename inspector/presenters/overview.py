@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from guard_core.attribution import TOTAL
+from guard_core.cached_prefix import smallest_cached_prefix
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.words import compactions_words, totals_words
@@ -346,6 +347,9 @@ def _missing_from_every_request(facts: Facts) -> list[str]:
     names = " and ".join(name for name, value in absent.items() if value is None)
     measure = "recorded total less the estimated messages" if attribution.overhead_source == TOTAL else COUNTS_LESS
     fixed = _about(facts.fixed_not_in_file, "of every request", measure, at_most=True)
+    cached = smallest_cached_prefix(facts.ledger) if len(names) > 0 else 0
+    if fixed and 0 < cached < facts.fixed_not_in_file:
+        fixed = fixed.removesuffix(")") + f"; {tokens(cached)} were read from the cache right after a compaction)"
     gaps = [f"{names}{fixed}"] if names else []
     if attribution.prologue:
         gaps.append(f"how the conversation began{_about(attribution.prologue, 'before the first message')}")

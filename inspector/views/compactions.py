@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from guard_core.bridge import recorded_bridge, replayed_bridge
+from guard_core.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
 from guard_core.sessions import Provenance
 from guard_core.summaries.rendering import system_prompt, user_prompt
@@ -123,7 +124,12 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
         "bridge": bridges.table(bridge, found.attribution, recorded=item.recorded),
         "bars": bridges.bars(bridge),
         "bridge_notes": bridges.notes(
-            bridge, item.recorded, item.agent_before, item.agent_after, is_replaced=_is_replaced(page, item)
+            bridge,
+            item.recorded,
+            item.agent_before,
+            item.agent_after,
+            is_replaced=_is_replaced(page, item),
+            cached=cached_prefix(found.ledger, item.place) if item.recorded else 0,
         ),
     }
 

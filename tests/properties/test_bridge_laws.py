@@ -17,9 +17,14 @@ from tests.properties.strategies import policies, sessions, sizes, summarizers, 
 
 
 def adds_up(bridge: Bridge) -> bool:
-    rows = all(part.before + part.grown - part.removed + part.inserted == part.after for part in bridge.parts)
-    columns = {name: bridge.total(name) for name in ("before", "grown", "removed", "inserted", "after")}
-    changes = columns["grown"] - columns["removed"] + columns["inserted"]
+    names = ("before", "grown", "removed", "inserted", "unexplained", "after")
+    rows = all(
+        part.before + part.grown - part.removed + part.inserted + part.unexplained == part.after
+        for part in bridge.parts
+    )
+    columns = {name: bridge.total(name) for name in names}
+    changes = columns["grown"] - columns["removed"] + columns["inserted"] + columns["unexplained"]
+    assert all(part.unexplained == 0 for part in bridge.parts[:-1])
     moved = all(min(part.grown, part.removed, part.inserted) >= 0 for part in bridge.parts)
     return rows and moved and columns["before"] + changes == columns["after"]
 

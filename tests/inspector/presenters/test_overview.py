@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from guard_core.findings import Facts, recorded_findings
@@ -109,3 +110,16 @@ def test_the_caption_says_what_a_dense_chart_leaves_out():
     dense = replace(data, compactions=np.arange(0, 5_000, 20))
     assert overview.caption(dense, facts, "a").endswith("More than 60 compactions: zoom in to see the estimates.")
     assert "zoom in" not in overview.caption(data, facts, "a")
+
+
+def test_what_the_cache_held_right_after_a_compaction_is_named_beside_the_fixed_part():
+    built = chat(5_000, 5_100, 5_200, 3_000, 3_100, compactions=(compaction(4),))
+    calls = [
+        msgspec.structs.replace(call, cached_tokens=1_234 if step == 3 else 0) for step, call in enumerate(built.calls)
+    ]
+    (fixed,) = [
+        gap
+        for gap in overview.missing(Facts.of(msgspec.structs.replace(built, calls=tuple(calls))))
+        if "system prompt" in gap
+    ]
+    assert "1,234 were read from the cache right after a compaction" in fixed

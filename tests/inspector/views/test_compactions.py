@@ -31,7 +31,7 @@ def bridge(text: str) -> tuple[list[str], dict[str, list[int]], list[int]]:
     """The heads, the rows by name and the total of the bridge on a page."""
     table = text[text.index("bridge-table") :]
     head, *rows = (cells(row) for row in re.findall(r"<tr>.*?</tr>", table[: table.index("</table>")], re.S))
-    found = {row[0]: [number(cell) for cell in row[1:6]] for row in rows}
+    found = {row[0]: [number(cell) for cell in row[1:7]] for row in rows}
     return head, found, found.pop("Total")
 
 
@@ -92,15 +92,15 @@ def test_every_row_and_every_column_of_the_bridge_adds_up(client, recorded, quer
     for address in recorded:
         _, rows, total = bridge(client.get(address + query).content.decode())
         assert len(rows) > 4
-        assert all(sum(row[:4]) == row[4] for row in rows.values())
+        assert all(sum(row[:5]) == row[5] for row in rows.values())
         assert [sum(column) for column in zip(*rows.values(), strict=True)] == total
-        assert sum(total[:4]) == total[4]
+        assert sum(total[:5]) == total[5]
 
 
 def test_the_bridge_begins_and_ends_with_the_counts_of_the_two_requests(client, base):
     heads, rows, total = bridge(client.get(base + "1/").content.decode())
-    assert (heads[1], heads[5]) == ("before, step 48", "after, step 49")
-    assert (total[0], total[4]) == (140_000, 3_098)
+    assert (heads[1], heads[6]) == ("before, step 48", "after, step 49")
+    assert (total[0], total[5]) == (140_000, 3_098)
     assert rows["Tool results"][2] < -30_000
 
 
@@ -144,7 +144,7 @@ def test_what_the_request_after_it_holds_beyond_the_file_is_named(client, store)
     row = store(_compacted(value, attached))
     text = client.get(row.get_absolute_url() + "c/1/").content.decode()
     _, rows, _ = bridge(text)
-    assert rows["Not explained by this file"][4] > 3_000
+    assert rows["Not explained by this file"][5] > 3_000
     assert re.search(r"[\d,]+ tokens of the first request after it are not in this file", text)
 
 
@@ -162,7 +162,7 @@ def test_a_compaction_at_the_end_says_that_no_call_came(client, store):
     text = client.get(row.get_absolute_url() + "c/1/").content.decode()
     assert "No call came after it" in text
     *_, total = bridge(text)
-    assert sum(total[:4]) == total[4]
+    assert sum(total[:5]) == total[5]
 
 
 def test_edits_of_the_history_are_no_compactions_on_tab_badge_and_page(client, store):
@@ -174,7 +174,7 @@ def test_edits_of_the_history_are_no_compactions_on_tab_badge_and_page(client, s
     text = client.get(row.get_absolute_url() + "c/1/").content.decode()
     assert "Compaction 1 of 1" in text
     assert 'Compactions <span class="badge">1</span>' in text
-    assert "step 3" in bridge(text)[0][5]
+    assert "step 3" in bridge(text)[0][6]
     assert client.get(row.get_absolute_url() + "c/2/").status_code == 404
 
 
@@ -185,7 +185,7 @@ def test_a_real_session_adds_up_to_what_its_agent_wrote_down(client, store):
     for place, compaction in enumerate(value.compactions, 1):
         text = client.get(f"{row.get_absolute_url()}c/{place}/").content.decode()
         *_, total = bridge(text)
-        assert sum(total[:4]) == total[4]
+        assert sum(total[:5]) == total[5]
         assert abs(total[0] + total[1] - compaction.tokens_before) < 0.01 * compaction.tokens_before
         assert f"The agent&#x27;s own figures: {compaction.tokens_before:,} tokens before." in text
 
@@ -263,5 +263,5 @@ def test_the_tile_of_tokens_saved_is_the_sum_of_the_pages(client, coding):
     saved = 0
     for place in (1, 2, 3):
         total = bridge(client.get(f"{address}c/{place}/").content.decode())[2]
-        saved += total[0] + total[1] - total[4]  # before and what was added since, less what was sent after
+        saved += total[0] + total[1] - total[5]  # before and what was added since, less what was sent after
     assert number(tile.group(1)) == saved
