@@ -36,6 +36,14 @@ def grown_by(size: int) -> bool:
     return _at_start > 0 and resident() - _at_start > size
 
 
+def release() -> None:
+    """Drop what can be loaded again, and give memory back."""
+    from guard_core.tokens import tokenizer
+
+    tokenizer.load.cache_clear()
+    trim()
+
+
 def trim_if_grown() -> None:
     """Give memory back after a piece of work, where the process has grown by more than GROWN since the last time."""
     global _after_trim

@@ -29,7 +29,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import Errors, errors, interpolate
 from guard_core.packing import decode, encode
 from guard_core.trace import Trace
-from inspector import convert
+from inspector import convert, memory
 from inspector.figures.decimate import thinned
 from inspector.jobs import queue
 from inspector.kept import Kept
@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 SLICE_SECONDS = 1.0  # then other jobs go first
 LOOK_EVERY = 0.3  # seconds between two looks whether another job waits, while a session is measured
+LONG_EVENTS = 20_000  # of a session for which the tokenizers make room
 STEP_EVENTS = 500  # counted and stored in one short transaction
 FETCHED = 50  # messages in memory at once; one may be megabytes
 READ_EVENTS = 20_000  # counts put together in one query
@@ -117,6 +118,8 @@ def _work_on(session: Session) -> None:
     """The next step for one session. One that cannot be read must not keep all others waiting."""
     state = _state(session)
     mine = Estimate.objects.filter(pk=session.pk, revision=session.revision)
+    if state.counted >= session.events > LONG_EVENTS:
+        memory.release()  # of the tokenizers, 70 MB: measuring a long session takes as much
     try:
         if state.tokenizer is not None:
             mine.update(result=_pack(encode(_measured(session, state))))

@@ -71,6 +71,11 @@ class Shelf:
             self._flush()
         return place
 
+    def keep_none(self) -> None:
+        """From now on records are asked for in order, if at all: hold none of them in memory."""
+        self._keeping = False
+        self._fresh.clear()
+
     def _keep(self, place: int, parts: tuple[Part, ...]) -> None:
         """Hold the newest records in memory too."""
         self._fresh[place] = parts

@@ -56,7 +56,7 @@ class ClaudeMessage(msgspec.Struct, gc=False):
     timestamp: float | None
     message_id: str = ""
     model: str = ""
-    usage: ModelCall | None = None  # without `at`: where the call stands is known later
+    usage: ModelCall | None = None  # its `at` counts once the message was taken up
     meta: bool = False
     summary: bool = False  # by its own mark
     worded: bool = False  # by the wording that every version uses

@@ -121,6 +121,8 @@ class Log:
             return
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
         call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
+        if len(group) == 1 and call.prompt_tokens:
+            first.usage = call  # one object instead of two for each call of a long file
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
         for message in group:
             self.index[message.node.uuid] = response

@@ -112,10 +112,17 @@ class ClaudeTranscriptReader:
         if all(message.attached for message in self.messages.values()):
             raise DamagedRecording("a Claude Code file without any user or assistant message")
         self.title = self._title()
-        self.uuids.clear()  # what follows needs as much memory for a while
         self._count()
-        sessions = self._sessions()
-        return Recording(ClaudeTranscriptFormat.name, tuple(sessions), self.counter.facts(), self.notes)
+        facts = self.counter.facts()
+        self._let_go()
+        return Recording(ClaudeTranscriptFormat.name, tuple(self._sessions()), facts, self.notes)
+
+    def _let_go(self) -> None:
+        """Drop what was needed for single lines only: finding the sessions takes as much memory for a while."""
+        self.uuids.clear()
+        self.counter = FactCounter(ClaudeTranscriptFormat.name)
+        if self.source.shelf is not None:
+            self.source.shelf.keep_none()
 
     # -- lines
 

@@ -58,7 +58,7 @@ def parents_first(nodes: Sequence[Node]) -> list[Node]:
 
 def _walk(nodes: Sequence[Node]) -> set[int]:
     """From the last message upwards. Where a parent is not in the file, the line before goes on: a line was lost."""
-    place = {node.uuid: index for index, node in reversed(list(enumerate(nodes))) if node.uuid}
+    place = {nodes[index].uuid: index for index in range(len(nodes) - 1, -1, -1) if nodes[index].uuid}
     index = _last_leaf(nodes)
     chosen: set[int] = set()
     while index >= 0:
