@@ -77,7 +77,7 @@ def read(
 
 
 def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
-    """The calls' recorded prompt tokens in a fraction of the time of `read`; None where the format cannot tell so soon,
+    """The calls' recorded prompt tokens in a fraction of the time of `read`; None where the format cannot know so soon,
     and of a long file that is not lines, which would be parsed whole only to know its format.
 
     Raises RecordingError for what no format recognises.
@@ -88,7 +88,7 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
         format_ = detect(source)
         try:
             return format_.first_look(source) if isinstance(format_, Looks) else None
-        except UNFORESEEN:  # a full reading tells what is wrong
+        except UNFORESEEN:  # a full reading reports what is wrong
             return None
 
 

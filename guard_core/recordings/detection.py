@@ -1,4 +1,4 @@
-"""Which format a source has, told by its content alone; what it is in words where it has none that is known."""
+"""Which format a source has, by its content alone; what it is in words where it has none that is known."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_value_behind_damage(source: ByteSource) -> bool:
 
 
 def _check_value(source: ByteSource) -> None:
-    """Raise what is damaged in a JSON value. Several values one after the other are told as that."""
+    """Raise what is damaged in a JSON value. Several values one after the other are named as such."""
     try:
         source.json(allow_nan=True)
     except RecordingError as error:

@@ -15,7 +15,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import tables
 
-_LOOKED_AT = 200  # messages of a JSON value in which a kind of block that tells the agent is looked for
+_LOOKED_AT = 200  # messages of a JSON value in which a kind of block that identifies the agent is looked for
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
 _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
 _GOOSE_BLOCKS = frozenset({"toolRequest", "toolResponse", "frontendToolRequest", "toolConfirmationRequest"})

@@ -2,12 +2,12 @@
 
 Definition: `aider/io.py` of https://github.com/Aider-AI/aider (`append_chat_history`). A chat begins with `# aider
 chat started at`. Lines with `#### ` are the user's (following ones belong together), lines with `> ` are the
-console's, everything else is the model's answer. Aider ends its own lines with two spaces, which tells them from
-quotes and headings in an answer, and from the rest of a console's text of several lines; where a file has lost those
-spaces, an answer that itself quotes or has such headings cannot be told apart. Slash and shell commands are kept as
-automatic messages: most are never sent (`/ask`, `/code` and `/architect` with text are). Tool calls, the system
+console's, everything else is the model's answer. Aider ends its own lines with two spaces, which distinguishes them
+from quotes and headings in an answer, and from the rest of a console's text of several lines; where a file has lost
+those spaces, an answer that itself quotes or has such headings cannot be distinguished. Slash and shell commands are
+kept as automatic messages: most are never sent (`/ask`, `/code` and `/architect` with text are). Tool calls, the system
 prompt, the repository map and the files added to the chat are not in the file. `> Tokens: 4.2k sent, 1.1k received` is
-rounded and folds several calls of one exchange, so calls carry no prompt tokens; the largest figure is told in a note.
+rounded and folds several calls of one exchange, so calls carry no prompt tokens; a note states the largest figure.
 Facts count the lines that begin as the user's do.
 """
 
@@ -113,7 +113,7 @@ class _Chat:
             return None
         if self._sent:
             self._builder.notes.append(
-                f"Aider tells tokens per exchange, rounded: {len(self._sent)} exchanges, the largest about "
+                f"Aider reports tokens per exchange, rounded: {len(self._sent)} exchanges, the largest about "
                 f"{max(self._sent)} tokens sent."
             )
         about: dict[str, Any] = {"agent": "Aider", "model": self._model, "source_id": self._started}

@@ -5,8 +5,8 @@ known by its size only. Prompt tokens are `input_tokens + cache_read_input_token
 are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
 array has no tokens, unless its messages carry `usage` themselves; system prompt and tools stand beside the array.
 A `compaction` block declares a compaction by the provider: what stands before it was not given to the model any more;
-`usage.iterations` tells what the summary cost. Edits that the provider made to a request (`context_management`) are
-told in a note, for nothing shows which results they cleared. A request that only counts tokens is no call.
+`usage.iterations` has what the summary cost. Edits that the provider made to a request (`context_management`) are
+stated in a note, for nothing shows which results they cleared. A request that only counts tokens is no call.
 Sources: https://docs.anthropic.com/en/api/messages, https://docs.anthropic.com/en/docs/build-with-claude/compaction.
 """
 
@@ -179,7 +179,7 @@ def _summary(block: JSON) -> Part:
 
 
 def _summary_key(block: JSON) -> str:
-    """What tells a summary apart: it has no id."""
+    """What distinguishes a summary: it has no id."""
     words = fields.text(block, "content") + fields.text(block, "encrypted_content")
     return blake2b(words.encode("utf-8", "replace"), digest_size=8).hexdigest()
 

@@ -1,12 +1,12 @@
 """Crush and the old Go OpenCode: SQLite databases in the project's folder, one session per session row.
 
-What `crush session show --json` writes is read as well; it does not tell which message is a summary.
+What `crush session show --json` writes is read as well; it does not show which message is a summary.
 
 Definition: `internal/db` and `internal/message/content.go` of https://github.com/charmbracelet/crush.
 A message's `parts` are a JSON array of `{type, data}`, in some versions behind zstd; the input of a `tool_call` is JSON
 text. Attached text and the user's own shell commands are sent as text of the user's message. The token counts of a
 session row are overwritten at every step, so only those after the last call are known, and differently by version (the
-prompt may leave cached tokens to the completion, it is 0 after a summary): they are told in a note. Calls carry none,
+prompt may leave cached tokens to the completion, it is 0 after a summary): a note states them. Calls carry none,
 but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Sessions with
@@ -47,7 +47,7 @@ from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
-NOT_SENT = frozenset({"finish"})  # parts that only tell how a message ended
+NOT_SENT = frozenset({"finish"})  # parts that only say how a message ended
 _ZSTD = b"\x28\xb5\x2f\xfd"  # how a zstd frame begins (RFC 8878, 3.1.1)
 _WINDOW = 2**27  # bytes; zstd's own limit without --long
 # Colours and moves of the cursor, which Crush takes out of what it sends (ECMA-48, 5.4).
@@ -96,7 +96,7 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
         for row in database.rows("messages", order=("created_at", "rowid")):
             messages.setdefault(str(row.get("session_id")), []).append(row)
         headers = {str(row.get("id")): row for row in database.rows("sessions", order=("created_at", "rowid"))}
-        # Crush has always told the provider of a message (migration 20250627000000); the old OpenCode never did.
+        # Crush has always recorded the provider of a message (migration 20250627000000); the old OpenCode never did.
         agent = "Crush" if "provider" in database.tables.get("messages", ()) else "OpenCode"
         missing = database.wal_sentence()
     if not messages:

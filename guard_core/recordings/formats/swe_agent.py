@@ -4,7 +4,7 @@ Definition: https://swe-agent.com/latest/usage/trajectories/.
 `history` is the conversation; `trajectory` repeats it as steps of action and observation and is read only where there
 is no history. Observations are user messages in the older, text-only agents (marked as automatic, so that they start no
 user turn) and tool messages where function calling was on (`tool_call_ids` is a list). `info.model_stats` has totals
-(`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; they are told in a note. A history
+(`tokens_sent`, `api_calls`), zero in replays, so calls carry no prompt tokens; a note states them. A history
 processor (`replay_config`, an object or JSON text) elides old observations in every request: newer versions keep each
 step's request (`query`), and what it changed is an inferred edit of the history; without them a note names the
 processor. Where an agent tried again, each of its `attempts` is a session, the chosen one first. Facts count the

@@ -1,8 +1,8 @@
 """A first look at a long recording: what the provider reported for each call, before the file is read in full.
 
 It takes a fraction of a second for 200 MB. It is not the session: lines are taken in the
-order of the file, nothing is checked, branches and messages are not told apart, and nothing is counted. `look_at` gives
-the same of a session that was read.
+order of the file, nothing is checked, branches and messages are not distinguished, and nothing is counted. `look_at`
+gives the same of a session that was read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FirstLook(msgspec.Struct, frozen=True):
     prompt_tokens: tuple[int, ...]
     compactions: tuple[int, ...] = ()
     model: str = ""
-    window: int = 0  # tokens, where the recording tells it
+    window: int = 0  # tokens, where the recording has it
 
 
 def look_at(session: Session) -> FirstLook:

@@ -18,13 +18,13 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource
 
-_LATER = ("message_delta", "message_stop", "content_block_")  # pieces of a stream behind the one that tells its tokens
+_LATER = ("message_delta", "message_stop", "content_block_")  # pieces of a stream behind the one that has its tokens
 
 Usage = Callable[[JSON], JSON]  # the counts of a usage object as fields of ModelCall
 
 
 class _Request(msgspec.Struct, gc=False):
-    """What was sent, as far as it tells when and to whom; it may be wrapped in what was on the wire."""
+    """What was sent, as far as it says when and to whom; it may be wrapped in what was on the wire."""
 
     messages: list[msgspec.Raw] | str | None = None
     body: _Sent = None
@@ -78,7 +78,7 @@ class _Record(_Request, gc=False):
 
 
 class _Call(NamedTuple):
-    """What one record tells. `compacts`: the next request is the first that a compaction made shorter."""
+    """What one record says of its call. `compacts`: the next request is the first that a compaction made shorter."""
 
     at: float | None
     tokens: int
@@ -88,7 +88,7 @@ class _Call(NamedTuple):
 
 
 def look(source: ByteSource, usage: Usage) -> FirstLook:
-    """Chat requests in the order in which they were sent, as far as all tell when."""
+    """Chat requests in the order in which they were sent, where all have a time."""
     calls = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
     if all(call.at is not None for call in calls):
         calls.sort(key=lambda call: call.at or 0.0)
@@ -123,7 +123,7 @@ def look_at_responses(source: ByteSource) -> FirstLook:
 
 
 def _call(record: _Record, usage: Usage) -> _Call | None:
-    """The call that a record tells of; None where it tells no tokens."""
+    """The call that a record is about; None where it has no tokens."""
     record_fields = _record_fields(record)
     if (piece := _piece(record_fields)) is not None:
         return _call_of_piece(piece, usage)
@@ -139,7 +139,7 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     compacts = any(fields.text(block, "type") == "compaction" for block in blocks)
     body = _body(record)
     name, model = fields.text(response, "id"), fields.text(response, "model") or looks.text_of(body.model)
-    # Ids alone do not tell that a response is logged again: some servers give every response the same.
+    # Ids alone do not show that a response is logged again: some servers give every response the same.
     repeats = value_text((name, response.get("usage"), at, len(body.messages))) if name and body.messages else ""
     return _Call(at, tokens, repeats, model, compacts)
 
@@ -151,7 +151,7 @@ def _piece(record_fields: JSON) -> JSON | None:
 
 
 def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:
-    """The call of a streamed response. Pieces of OpenAI's may each tell the tokens so far, under one id."""
+    """The call of a streamed response. Pieces of OpenAI's may each have the tokens so far, under one id."""
     if fields.text(piece, "type").startswith(_LATER):
         return None
     response = fields.mapping(piece, "message") or piece

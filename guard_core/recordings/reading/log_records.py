@@ -117,7 +117,7 @@ def is_damaged(record: JSON) -> bool:
 
 
 def time_of(record: JSON, answer: JSON) -> float | None:
-    """When the request was sent, as the record or its request tells it; else when the answer was made."""
+    """When the request was sent, as the record or its request gives it; else when the answer was made."""
     places = (record, fields.mapping(record, "request"), fields.mapping(record, "metadata"))
     times = (fields.timestamp(place, key) for place in places for key in _TIMES)
     return next((time for time in times if time is not None), fields.timestamp(answer, "created"))

@@ -1,4 +1,4 @@
-"""First looks at long JSON Lines files: of each line only what tells a call's prompt tokens or a compaction.
+"""First looks at long JSON Lines files: of each line only what shows a call's prompt tokens or a compaction.
 
 One struct a format names the keys that are looked at; everything else on a line is passed over without being built.
 Here is what these looks share; the structs are in the module `look` of each format.
@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 
 class LookedAt(Protocol):
-    """One line. `tokens`: prompt tokens, cached ones included, 0 where it tells no call. `key`: what repeated tellings
-    of one call share; "" where each is a call of its own."""
+    """One line. `tokens`: prompt tokens, cached ones included, 0 where it is about no call. `key`: what repeated
+    records of one call share; "" where each is a call of its own."""
 
     @property
     def tokens(self) -> int: ...
@@ -37,7 +37,7 @@ class LookedAt(Protocol):
 
 
 class Calls:
-    """Calls and compactions in the order in which they are told."""
+    """Calls and compactions in the order of the file."""
 
     def __init__(self) -> None:
         self.model = ""
@@ -45,7 +45,8 @@ class Calls:
         self._compactions: list[int] = []
 
     def call(self, tokens: int | None, key: str = "", model: str = "") -> None:
-        """A call; one whose tokens are no count is none. `key`: of a call that may be told again; the last counts."""
+        """A call; one whose tokens are no count is none. `key`: of a call that may be recorded again; the last
+        counts."""
         if tokens and 0 < tokens <= MAX_TOKENS:
             self._tokens[key or len(self._tokens)] = tokens
             self.model = model or self.model
@@ -63,7 +64,7 @@ class Calls:
 
 
 def lines_of(source: ByteSource, kind: type[T]) -> Iterator[T]:
-    """Lines that are damaged, or of another shape, are passed over: the full reading tells of them."""
+    """Lines that are damaged, or of another shape, are passed over: the full reading reports them."""
     decoder = msgspec.json.Decoder(kind)
     with source.stream() as stream:
         if stream.read(len(BOM)) != BOM:
@@ -95,7 +96,7 @@ def value_of(raw: msgspec.Raw) -> Any:
 
 
 def look(source: ByteSource, kind: type[LookedAt]) -> FirstLook:
-    """The look at a format each of whose lines tells all by itself."""
+    """The look at a format each of whose lines can be understood by itself."""
     calls = Calls()
     for line in lines_of(source, kind):
         if line.compacts:

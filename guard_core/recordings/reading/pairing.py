@@ -1,4 +1,4 @@
-"""Calls and their results: which result answers which call, told by ids or by order."""
+"""Calls and their results: which result answers which call, by ids or by order."""
 
 from __future__ import annotations
 

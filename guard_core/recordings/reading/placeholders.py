@@ -9,7 +9,7 @@ KEYS = frozenset(
     | {"messageId", "message_id", "messageID", "tool_use_id", "tool_call_id", "toolCallId", "callID", "call_id"}
     | {"callId", "parent_tool_use_id", "response_id", "item_id", "run_id", "parent_run_id"}
 )
-_DIGIT = re.compile("[1-9]")  # what is numbered tells one thing from another; most ids have one near their beginning
+_DIGIT = re.compile("[1-9]")  # what is numbered identifies something; most ids have one near their beginning
 _LONGEST = 80  # characters of a placeholder
 _BLOTTED = r"redact|remov|mask|hidden|anonym|scrub|saniti|placeholder|omit|censor|strip"
 # A word for what was taken out, signs in the place of characters, or a name in brackets; behind a prefix as `call_`.

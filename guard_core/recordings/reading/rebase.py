@@ -1,4 +1,4 @@
-"""The history that a recording says replaced the conversation, told as spans of the log and inserted messages."""
+"""The history that a recording says replaced the conversation, as spans of the log and inserted messages."""
 
 from __future__ import annotations
 

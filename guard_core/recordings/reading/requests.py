@@ -40,7 +40,7 @@ class Declared(msgspec.Struct, frozen=True):
     """What the recording itself says about a compaction that the next request shows.
 
     `length` is the number of messages at its head that the compaction left or made, None where only a comparison with
-    the log can tell.
+    the log can show it.
     """
 
     kind: str = "summary"
@@ -73,7 +73,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def message_key(event: Event) -> bytes:
-    """What tells two messages apart: role and content, without ids, metadata and reasoning, which agents drop."""
+    """What distinguishes two messages: role and content, without ids, metadata and reasoning, which agents drop."""
     content = [_part_key(part) for part in event.parts if not isinstance(part, ReasoningPart)]
     return blake2b(msgspec.json.encode([event.role.value, content], order="deterministic"), digest_size=16).digest()
 

@@ -90,7 +90,7 @@ class ByteSource:
         self._data = data
         self._path = path
         self._temporary: list[Path] = []
-        self._noted = 0  # lines up to here have told their problems: a second pass does not tell them again
+        self._noted = 0  # the problems of lines up to here are noted: a second pass does not note them again
         self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
         self.watch: Watch | None = None  # looks at what is parsed before the reader does
         self._spoiled: set[int] = set()  # lines in which the watch changes something
@@ -160,7 +160,7 @@ class ByteSource:
 
     @property
     def may_be_lines(self) -> bool:
-        """Could these be JSON Lines, as far as a quick look tells: a short file, or one with a second object on a line
+        """Could these be JSON Lines, as far as a quick look shows: a short file, or one with a second object on a line
         of its own near the beginning."""
         head = self.head(LINES_SEEN)
         return len(head) < LINES_SEEN or (head.removeprefix(BOM).lstrip().startswith(b"{") and b"\n{" in head)

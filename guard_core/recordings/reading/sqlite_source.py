@@ -115,7 +115,7 @@ class Database:
         return self.source.parse(value, allow_nan=True, what=what) if isinstance(value, bytes) and value else None
 
     def wal_sentence(self) -> str:
-        """What to tell a person when rows that should be there are not, and the write-ahead log is missing."""
+        """What a person should know when rows that should be there are not, and the write-ahead log is missing."""
         if not self.wal_missing:
             return ""
         return "the database writes ahead: its newest rows may be in the file ending in -wal, which is missing"

@@ -66,7 +66,7 @@ class JsonProblem(Exception):
 
 def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Decoded:
     """One JSON value. `allow_nan` reads NaN and Infinity as null; `mend` reads them so too, and keeps the last of
-    duplicate keys, and tells both. Raises JsonProblem."""
+    duplicate keys, and notes both. Raises JsonProblem."""
     raw, mended, more = _mend_escapes(raw)
     value = _parse(raw, limits, mended, allow_nan=allow_nan, mend=mend)
     keys, negative_zero = _walk(raw, value, limits)

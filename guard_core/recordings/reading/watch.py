@@ -2,8 +2,8 @@
 
 Readers take what they know and pass over the rest, so a format that changes, or a file of an agent whose lines resemble
 another's, would be read with fewer figures and no problem. The watch looks at every parsed object before the reader
-does. Names that are not known are noted with their first place and their number; a count of tokens that is none is told
-where it stands, and taken out, so that no reader makes a figure of it.
+does. Names that are not known are noted with their first place and their number; a count of tokens that is none is
+reported where it stands, and taken out, so that no reader makes a figure of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values of a kind that no program writes in their place: told, so that nothing is left out without a word."""
+"""Values of a kind that no program writes in their place: reported, so that nothing is left out silently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def kind_of(value: Any) -> str:
 
 
 def objects(source: ByteSource, value: Any, what: str) -> Iterator[JSON]:
-    """The objects of an array; whatever else stands in it is told and left out."""
+    """The objects of an array; whatever else is in it is reported and left out."""
     for place, item in enumerate(value if isinstance(value, list) else (), start=1):
         if isinstance(item, dict):
             yield item
@@ -28,13 +28,13 @@ def objects(source: ByteSource, value: Any, what: str) -> Iterator[JSON]:
 
 
 def check_words(source: ByteSource, message: JSON, key: str, what: str, line: int | None = None) -> None:
-    """Tell content that is neither text nor blocks."""
+    """Report content that is neither text nor blocks."""
     if not isinstance(message.get(key), str | list | dict | None):
         source.problem(f"{what} whose {key} is {kind_of(message[key])}, left out", line)
 
 
 def check_counts(source: ByteSource, usage: JSON, names: Iterable[str], what: str, line: int | None = None) -> None:
-    """Tell counts of tokens that are none."""
+    """Report counts of tokens that are none."""
     for name in names:
         if usage.get(name) is not None and fields.tokens(usage, name) is None:
             source.problem(f"{name} of {what} is {ascii(usage[name])[:40]}, no count of tokens: {ALLOWED}", line)

@@ -132,7 +132,7 @@ def _listed(stream: IO[bytes], size: int) -> tuple[list[ZipEntry], str]:
 
 
 def _declared_count(stream: IO[bytes], size: int) -> int | None:
-    """How many entries the end of the directory declares; None where a zip64 record tells it instead."""
+    """How many entries the end of the directory declares; None where a zip64 record has the number instead."""
     stream.seek(max(0, size - _END.size - 0xFFFF))  # the longest comment
     tail = stream.read()
     at = tail.rfind(b"PK\x05\x06")
@@ -143,7 +143,7 @@ def _declared_count(stream: IO[bytes], size: int) -> int | None:
 
 
 def _scanned(stream: IO[bytes], size: int) -> Iterator[ZipEntry]:
-    """The whole entries from the start of the file, as their own headers tell."""
+    """The whole entries from the start of the file, by their own headers."""
     offset = 0
     while offset + _LOCAL.size <= size:
         stream.seek(offset)

@@ -137,7 +137,7 @@ def _event_of_columns(database: Database, row: DatabaseRow, number: int) -> dict
 
 
 def _with_hidden(sessions: list[Session], rows: list[Any]) -> list[Session]:
-    """The sessions with a note of the compactions and rewinds that only a pickle tells of."""
+    """The sessions with a note of the compactions and rewinds that only a pickle shows."""
     hidden = Counter(kind for row in rows for kind in row.get("hidden", ()))
     if not hidden:
         return sessions

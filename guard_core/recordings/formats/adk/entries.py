@@ -42,7 +42,7 @@ class CompactedRange:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One event of the file that is told: no streaming piece, no repeat. `time` never decreases along the session."""
+    """One event of the file that counts: no streaming piece, no repeat. `time` never decreases along the session."""
 
     number: int  # of the event in the file, from 1
     time: float

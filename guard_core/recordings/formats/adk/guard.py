@@ -31,7 +31,7 @@ _SUMMARY_FOOT = "[End of summary — conversation continues below]"
 TRIGGER = "ContextGuard"
 _NOTE = "from ContextGuard's state; the continuation message of the compacting call is not recorded"
 _NOTE_WITHOUT_MARK = "from ContextGuard's state without a watermark; what the compacting call kept is not recorded"
-_NOTE_AT_END = "from ContextGuard's state at the end of the session; its watermark tells the place"
+_NOTE_AT_END = "from ContextGuard's state at the end of the session; its watermark gives the place"
 
 
 def changes(delta: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -66,7 +66,7 @@ class GuardStateReader:
                 self._compaction(state, at, (Inserted(0), Span(0, at)), _NOTE_WITHOUT_MARK)
 
     def end(self, state: dict[str, Any]) -> None:
-        """The state of a session whose events do not tell its changes: the last compaction, by its watermark."""
+        """The state of a session whose events do not show its changes: the last compaction, by its watermark."""
         for agent, values in changes(state).items():
             noted = self._note(agent, values)
             if noted.summary and noted.contents_at_compaction:

@@ -48,7 +48,7 @@ def _bridges(lines: Lines) -> dict[int, set[str]]:
 
 class Draft:
     """The log of the main session while the file is read: its lines are taken up stretch by stretch, as if nothing of
-    it were left for another branch. It stands if the whole file tells the same in the end."""
+    it were left for another branch. It stays if the whole file says the same in the end."""
 
     def __init__(self, lines: Lines, source: ByteSource) -> None:
         self.lines = lines
@@ -64,7 +64,7 @@ class Draft:
         near = {node.uuid for node in stretch}
         far = [node.parent for node in stretch if node.line >= first and node.parent and node.parent not in near]
         if self.log.late or any(parent in uuids for parent in far for uuids in known):
-            self.due = sys.maxsize  # it goes on from far back: what stands after that is told when all is read
+            self.due = sys.maxsize  # it continues from far back: what follows is sent when all is read
             return
         path = path_of(stretch, self.lines)
         chosen = [node for node in path if first <= node.line <= last]

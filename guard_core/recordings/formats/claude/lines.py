@@ -96,7 +96,7 @@ class Boundary:
 
     @property
     def segment(self) -> tuple[str, str]:
-        """The uuids of the first and the last of them, where versions tell only these."""
+        """The uuids of the first and the last of them, where versions write only these."""
         ends = fields.mapping(self.details, "preservedSegment")
         return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
 

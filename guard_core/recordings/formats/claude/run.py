@@ -1,4 +1,4 @@
-"""A run as Claude Code prints it: its lines, what its results tell (totals, errors, the window), what is missing."""
+"""A run as Claude Code prints it: its lines, what its results report (totals, errors, the window), what is missing."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def totals(run: PrintedRun) -> Iterator[str]:
     tokens = sum(fields.tokens(usage, key) or 0 for usage in usages for key in _PROMPT)
     if usages:
         yield (
-            f"Only results were printed ({len(usages)}), no messages; they tell {tokens} prompt tokens, cached ones"
+            f"Only results were printed ({len(usages)}), no messages; they report {tokens} prompt tokens, cached ones"
             " included, which are no call's."
         )
 
 
 def failed(result: JSON) -> bool:
-    """Does a result tell of an error?"""
+    """Does a result report an error?"""
     return result.get("is_error") is True or fields.text(result, "subtype").startswith("error")
 
 
 def window_of(run: PrintedRun, model: str) -> Sourced | None:
-    """The context window that a result tells for the model, whose name there may end in a mark such as `[1m]`."""
+    """The context window that a result reports for the model, whose name there may end in a mark such as `[1m]`."""
     for line in reversed(run.results):
         used = fields.mapping(line.obj, "modelUsage")
         names = [name for name in used if name.split("[")[0] == model] or (list(used) if len(used) == 1 else [])

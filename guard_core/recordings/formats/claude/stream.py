@@ -6,7 +6,7 @@ lines of a sub-agent, which is a session of its own. One API message is several 
 a sub-agent by some versions; pieces (`stream_event`) repeat what comes whole. `json` prints the same in one array, or
 the result alone. What the program adds by itself (attachments) is not printed, nor in versions of 2025 a sub-agent's
 last answer. The tokens of a result line are a sum over the run (in 1.0: those of its last call), so no call has them.
-Its `modelUsage` tells the context window. Neither the system prompt nor the schemas of the tools are printed.
+Its `modelUsage` has the context window. Neither the system prompt nor the schemas of the tools are printed.
 Source: the output of Claude Code 0.2.126 to 2.1.330.
 """
 
@@ -267,7 +267,7 @@ class ClaudeStreamReader:
 
 
 def _calls(messages: Iterator[ClaudeMessage]) -> list[ModelCall]:
-    """The usage of each API message, told on several of its lines, in the order of the file."""
+    """The usage of each API message, written on several of its lines, in the order of the file."""
     calls: dict[str, ModelCall] = {}
     for message in messages:
         if message.role is Role.MODEL and message.usage is not None:

@@ -91,7 +91,7 @@ class ClaudeTranscriptReader:
         self.lines = Lines()
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
         self.draft = Draft(self.lines, source) if source.early and source.shelf else None
-        self.side: dict[str, ModelCall] = {}  # calls of sub-agents told in progress lines, by message id
+        self.side: dict[str, ModelCall] = {}  # calls of sub-agents recorded in progress lines, by message id
         self.uuids: dict[str, Identities] = {}  # by kind of line
         self.unnamed: ModelCall | None = None  # the last call whose message has no id
         self.doubled: dict[str, str] = {}  # uuids of several lines, and what the last of them is called here
@@ -388,7 +388,8 @@ class ClaudeTranscriptReader:
             builder.side_calls.append(msgspec.structs.replace(call, at=bisect_left(lines, call.line or 0)))
 
     def _title(self) -> str:
-        """The name that was given; a summary line counts only for a message of this file: many tell of another one."""
+        """The name that was given; a summary line counts only for a message of this file: many are about another
+        one."""
         own = [uuid for uuid in self.titles if uuid in self.uuids.get("message", ())]
         return next((self.titles[key] for key in ("customTitle", "aiTitle", *reversed(own)) if key in self.titles), "")
 

@@ -1,7 +1,7 @@
 """Cline and Roo Code: `api_conversation_history.json`, `ui_messages.json`, and session files of the Cline SDK.
 
 The first is an array of Anthropic messages with `ts`, `modelInfo` and `metrics.tokens`: prompt tokens are `prompt` plus
-`cached`, for Cline's providers report them apart. The OpenAI-compatible one does not; where no provider is told they
+`cached`, for Cline's providers report them apart. The OpenAI-compatible one does not; where no provider is named they
 are apart if any `cached` of the file is larger than its `prompt`. SDK sessions have `metrics.inputTokens`, which
 includes cached tokens. Results often are no blocks but text that begins "[read_file for 'x'] Result:", the result
 in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:

@@ -69,7 +69,7 @@ class ScreenReader:
         return Recording(self.name, (session,), self.facts.facts(), self.source.notes)
 
     def _about(self, message: JSON) -> JSON:
-        """What the message of a request tells about it."""
+        """What the message of a request says about it."""
         text = fields.text(message, "text")
         if fields.text(message, "say") != "api_req_started" or not text:
             return {}

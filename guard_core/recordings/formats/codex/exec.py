@@ -1,9 +1,9 @@
 """What `codex exec --json` prints: from 0.40 on threads, turns and items; before that messages in envelopes.
 
-Items do not tell requests apart: an answer ends where a result has come back and the model speaks or calls again, so
-calls that were made one after the other in one answer look like several. Their tokens are told at the end of a turn
+Items do not separate requests: an answer ends where a result has come back and the model speaks or calls again, so
+calls that were made one after the other in one answer look like several. Their tokens are reported at the end of a turn
 only, as a running sum over the thread, and the user's prompt and the model are not printed. Envelopes `{"id", "msg"}`
-follow a line with the settings and one with the prompt; a `token_count` ends an answer there and tells its prompt
+follow a line with the settings and one with the prompt; a `token_count` ends an answer there and has its prompt
 tokens, cached ones included; a repeat (same running total) is folded. A compaction is at most a notice (in 0.36 and
 0.45; none in 0.169): neither the summary nor what was kept is printed. Neither the system prompt nor the tools are.
 Source: the output of Codex CLI 0.21 to 0.169; https://github.com/openai/codex, codex-rs/exec/src.
@@ -98,7 +98,7 @@ class CodexExecReader:
             self.thread.turn(kind, obj)
 
     def _next(self) -> None:
-        """The thread is told to its end."""
+        """The thread has come to its end."""
         if session := self.thread.session():
             self.sessions.append(session)
         self.thread = ExecThread(self.source, self.facts)

@@ -69,12 +69,12 @@ def item_result(item: JSON, call_id: str) -> tuple[Part, ...]:
 
 
 def begun(kind: str) -> bool:
-    """Does a message of this type tell a call?"""
+    """Is a message of this type a call?"""
     return kind.removesuffix("_begin") in _BEGINS and kind.endswith("_begin")
 
 
 def ended(kind: str) -> bool:
-    """Does it tell a call's result?"""
+    """Is it a call's result?"""
     return kind.removesuffix("_end") in _BEGINS and kind.endswith("_end")
 
 
@@ -87,7 +87,7 @@ def message_call(kind: str, said: JSON) -> ToolCallPart:
 
 
 def message_result(said: JSON) -> tuple[Part, ...]:
-    """The output as the model got it, where that is told; else all that was put out."""
+    """The output as the model got it, where that is recorded; else all that was put out."""
     put_out = fields.text(said, "aggregated_output") or fields.text(said, "stdout") + fields.text(said, "stderr")
     answer = fields.mapping(said, "result")
     error = fields.text(answer, "Err")

@@ -1,4 +1,4 @@
-"""One thread of `codex exec --json` as a session: answers that grow, results, and what is told about tokens."""
+"""One thread of `codex exec --json` as a session: answers that grow, results, and what is reported of tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ExecThread:
         self.window = 0
         self.prompted = False
         self.itemised = False
-        self.counted: list[int] = []  # input tokens that the ends of turns tell
+        self.counted: list[int] = []  # input tokens that the ends of turns report
         self.answer: int | None = None  # the event of the answer that may go on
         self.parts: list[Part] = []  # of that answer
         self.came_back = False  # has a result of that answer come?
@@ -162,7 +162,7 @@ class ExecThread:
         self._add(call, line)
 
     def _plan(self, kind: str, said: JSON, call_id: str, line: int) -> None:
-        """A plan is told again while and after it holds: only a new one is a call."""
+        """A plan is written again while and after it holds: only a new one is a call."""
         call = exec_items.plan(kind, said, call_id)
         if call is None or (call_id and self.plans.get(call_id) == call.arguments):
             return
@@ -230,7 +230,7 @@ class ExecThread:
                 notes.append("A compaction need not be in the file: newer versions (0.169) print nothing of it.")
         if self.counted:
             notes.append(
-                "Tokens are told at the end of a turn only, as a running sum over the thread's calls:"
+                "Tokens are reported at the end of a turn only, as a running sum over the thread's calls:"
                 f" {self.counted[-1]} input tokens, cached ones included, at the last."
             )
         if self.failure:

@@ -10,7 +10,7 @@ from guard_core.recordings.reading.source import ByteSource
 
 
 def look(source: ByteSource) -> FirstLook:
-    """Prompt tokens by call, and compactions; every line tells all by itself."""
+    """Prompt tokens by call, and compactions; every line can be understood by itself."""
     return looks.look(source, _Line)
 
 
@@ -31,7 +31,7 @@ class _Payload(msgspec.Struct, gc=False):
 
 
 class _Line(msgspec.Struct, gc=False):
-    """Token counts by the running total, which stays where a count is only told again, and compacted histories."""
+    """Token counts by the running total, which stays where a count is only repeated, and compacted histories."""
 
     type: str = ""
     payload: _Payload | None = None

@@ -5,7 +5,7 @@ Reasoning, text and calls of one response make one event; each result is one eve
 first `token_usage_record` on, these records count instead. A `token_count` with no input behind a compaction is Codex's
 own estimate of the new context. `compacted` declares a compaction: its `replacement_history` is the exact new history;
 older versions have only the summary, and keep the opening context and the last 20,000 tokens of user messages. An
-encrypted summary is told as opaque. The summariser's answer, where it is in the file, stays out of the log. Old
+encrypted summary is opaque. The summariser's answer, where it is in the file, stays out of the log. Old
 rollouts have bare items and no tokens; the first ones (spring of 2025) are one object, `session` and `items`. Turns
 that `thread_rolled_back` took back leave the log, and their calls count apart. A fork of older versions holds its
 parent's history; one of newer versions names the file it goes on from (`history_base`), as does what follows a reverted
@@ -393,7 +393,7 @@ class CodexRolloutReader:
             return
         self._settle()
         cut = starts[-min(turns, len(starts))]
-        while cut > max(floor, turns_so_far[0]) and self.log.outlines[cut - 1].meta:  # told ahead of the turn by Codex
+        while cut > max(floor, turns_so_far[0]) and self.log.outlines[cut - 1].meta:  # written by Codex before the turn
             cut -= 1
         first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
         gone = self.log.calls[first:]

@@ -35,7 +35,7 @@ OWN_OPENINGS = (
 )
 COMPACTION_PROMPT = OWN_OPENINGS[-1]
 USER_ACTION = "<user_action>"  # what the user had done (a review): Codex writes the answer to it, too
-# Kinds of content that newer versions tell (`content_item_kinds`) without saying who wrote it.
+# Kinds of content that newer versions name (`content_item_kinds`) without saying who wrote it.
 _UNTOLD = frozenset({"", "unknown"})
 
 

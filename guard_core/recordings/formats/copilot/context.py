@@ -51,7 +51,7 @@ class Context:
         self.builder.event(Role.USER, parts, meta=not own, **place_of(line))
 
     def notification(self, data: JSON, line: Line) -> None:
-        """What the software tells the model by itself, in the user's name: a background agent is done."""
+        """What the software says to the model by itself, in the user's name: a background agent is done."""
         self.builder.event(Role.USER, fields.content_parts(data.get("content")), meta=True, **place_of(line))
 
     def assistant(self, data: JSON, line: Line) -> None:
@@ -86,7 +86,7 @@ class Context:
         self._usage, self._usage_line = usage, line.number
 
     def _close_call(self) -> None:
-        """A call whose usage was told, but whose answer never came."""
+        """A call whose usage was recorded, but whose answer never came."""
         if self._usage:
             at = len(self.builder.events)
             self.builder.calls.append(ModelCall(at=at, line=self._usage_line, **self._usage))

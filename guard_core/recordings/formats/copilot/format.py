@@ -6,7 +6,7 @@ sent, its `content` what was typed; a `system.notification` is sent in the user'
 model call: `toolRequests` are its calls, reasoning may be readable or opaque. `tool.execution_complete` gives the
 result text that the model saw (`result.content`, or the error's message). Prompt tokens per call stand in
 `session.usage_record` (1.0.102 writes it) or in `assistant.usage` where a client did write it; both include cached
-tokens. Where neither is, totals in `session.shutdown` are told in a note. Events of sub-agents (`agentId`, in older
+tokens. Where neither is, a note states the totals in `session.shutdown`. Events of sub-agents (`agentId`, in older
 versions `parentToolCallId`) are sessions of their own, their calls side calls of the main one.
 `session.compaction_complete` is a declared compaction: what the user typed and the summary take the place of all that
 was there when it began. `session.truncation` is a declared trim of the oldest messages. The window is the recorder's
@@ -70,7 +70,7 @@ class CopilotReader:
         self._agents: dict[str, Context] = {}
         self._names: dict[str, str] = {}  # of sub-agents, by their id and by the call that started them
         self._started: dict[str, str] = {}  # by a sub-agent's id, the tool call that started it
-        self._counted: set[str] = set()  # API calls whose usage was told
+        self._counted: set[str] = set()  # API calls whose usage was recorded
         self._totals: list[str] = []
         self._handlers = {
             "session.start": self._start,

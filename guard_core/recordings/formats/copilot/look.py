@@ -35,7 +35,7 @@ class _Event(msgspec.Struct, gc=False):
 
 def look(source: ByteSource) -> FirstLook:
     calls = looks.Calls()
-    counted: set[str] = set()  # API calls whose usage was told
+    counted: set[str] = set()  # API calls whose usage was recorded
     for event in looks.lines_of(source, _Event):
         data, kind = event.data, event.type
         usage = data.usage or _Usage() if kind == "session.usage_record" else data

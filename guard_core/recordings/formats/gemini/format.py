@@ -6,7 +6,7 @@ behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions a
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
 new snapshot (a session resumed, where results stand twice) is an inferred edit, and no compaction in the facts. Older
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
-`error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note tells where prompt tokens
+`error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note says where prompt tokens
 fell. A file of a resumed session may begin with a history that another file holds. What `--output-format stream-json`
 and `json` print has tokens for the whole run only. Neither the system prompt nor the tools are in the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
@@ -401,7 +401,8 @@ class GeminiChatReader:
 
 
 def _snapshot(history: tuple[Event, ...]) -> str:
-    """What tells the summary at the head of a history (its first two messages) from others; "" where there is none."""
+    """What distinguishes the summary at the head of a history (its first two messages) from others; "" where there is
+    none."""
     for event in history[:2]:
         for part in event.parts:
             if event.role is Role.USER and isinstance(part, TextPart) and SNAPSHOT in part.text:

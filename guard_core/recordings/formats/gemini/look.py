@@ -115,7 +115,7 @@ class _Chat:
 
 
 def _snapshot(history: Iterable[_Record]) -> str:
-    """What tells the summary at the head of a history from others; "" where there is none."""
+    """What distinguishes the summary at the head of a history from others; "" where there is none."""
     for _, record in zip(range(2), history):
         if record.type == "user" and SNAPSHOT.encode() in bytes(record.content):
             return record.id or str(bytes(record.content)[:2000])

@@ -1,7 +1,7 @@
 """What `gemini -o json` prints at the end of a run: the last answer and totals, no messages.
 
 Tokens are sums by model (and role, in newer versions) over all requests; where the conversation took a single request,
-its sum is that call's prompt. The calls between the prompt and the answer are counted there, not told.
+its sum is that call's prompt. The calls between the prompt and the answer are counted there, not shown.
 Source: the output of Gemini CLI 0.12 to 0.61; https://github.com/google-gemini/gemini-cli, packages/core/src/output.
 """
 
@@ -26,7 +26,7 @@ def is_result(value: Any) -> bool:
 
 
 def read_result(source: ByteSource, name: str) -> Recording:
-    """The one answer that is told, as format `name`."""
+    """The one answer that is printed, as format `name`."""
     value = source.json()
     facts, log = FactCounter(name), SessionBuilder(name, source)
     answer = fields.text(value, "response")
@@ -48,7 +48,7 @@ def read_result(source: ByteSource, name: str) -> Recording:
 
 
 def _conversation(models: JSON) -> tuple[str, JSON]:
-    """The model that answered, and its numbers; where several are told, that of the role `main`."""
+    """The model that answered, and its numbers; where several are named, that of the role `main`."""
     by_role = {model: fields.mapping(fields.mapping(models[model], "roles"), "main") for model in models}
     main = {model: usage for model, usage in by_role.items() if usage}
     if len(main) == 1:
@@ -80,5 +80,5 @@ def _notes(value: JSON, counts: JSON, used: JSON) -> list[str]:
     prompt = fields.tokens(fields.mapping(used, "tokens"), "prompt")
     prompt = prompt if prompt is not None else sum(fields.tokens(total, "prompt") or 0 for total in totals)
     if not counts:
-        notes.append(f"Tokens are told for the whole run only: {prompt} prompt tokens over all calls.")
+        notes.append(f"Tokens are reported for the whole run only: {prompt} prompt tokens over all calls.")
     return notes

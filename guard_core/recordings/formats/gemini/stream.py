@@ -1,8 +1,8 @@
 """What `gemini --output-format stream-json` prints: messages in pieces, tool calls and results, totals at the end.
 
 Pieces (`delta`) of an answer are joined, and the calls behind them belong to the same answer. Results of tools are what
-the screen would show, perhaps nothing: the text that the model got is not printed. Tokens are told for the whole run
-only, so no call has its own.
+the screen would show, perhaps nothing: the text that the model got is not printed. Tokens are reported for the whole
+run only, so no call has its own.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class GeminiStreamReader:
                 "Results of tools are what the screen shows; the texts that the model got are not in the file."
             )
         if self.total is not None:
-            notes.append(f"Tokens are told for the whole run only: {self.total} input tokens over all calls.")
+            notes.append(f"Tokens are reported for the whole run only: {self.total} input tokens over all calls.")
         if self.failure:
             notes.append(f"The run ended with an error: {self.failure}")
         session = self.log.session(

@@ -1,4 +1,4 @@
-"""Hermes' message rows as a session: the context that a compaction wrote anew is told apart from new rows.
+"""Hermes' message rows as a session: the context that a compaction wrote anew is distinguished from new rows.
 
 A compaction in place marks the rows of the context as compacted and writes the new context behind them at one go: the
 head, the summary, the tail. Written again are rows of the log, often with shortened content. They keep their time where
@@ -29,7 +29,7 @@ LOST = "The history before the compaction is not in the file."
 
 
 class Mark(NamedTuple):
-    """What tells of a row, without its text, whether it repeats another."""
+    """What shows of a row, without its text, whether it repeats another."""
 
     key: int  # role and call ids, or role and text
     time: float | None
@@ -201,7 +201,7 @@ class _Contexts:
             self._timed.setdefault((mark.key, mark.time), number)
 
     def found(self, child: bool) -> Iterator[range]:
-        """The contexts in their order. A summary tells of each; without one a child's, or compacted rows, do."""
+        """The contexts in their order. A summary shows each; without one a child's, or compacted rows, do."""
         done = 0
         marks = self._marks
         for number, mark in enumerate(marks):

@@ -3,11 +3,11 @@
 Definition: `hermes_state.py` and `trajectory.py` of https://github.com/NousResearch/hermes-agent.
 Tokens are recorded per session only (input, cache read and cache write apart; their sum over `api_call_count` calls is
 the session's total), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
-them, round a summary "[CONTEXT COMPACTION …": the copies are told as spans of the log (rewritten where their content
+them, round a summary "[CONTEXT COMPACTION …": the copies are spans of the log (rewritten where their content
 was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
 "compression" and a child session went on: both are read as one; sub-agents and branches, children too, are sessions of
 their own. Versions to 0.16 lose the rows before such an end. Rows that were taken back are left out. An export holds
-active rows only, so that there the summary's wording is all that tells of a compaction: matched, and the history before
+active rows only, so that there the summary's wording is all that shows a compaction: matched, and the history before
 it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions only.
 """
 

@@ -28,7 +28,7 @@ def is_summary(event: Event) -> bool:
 
 
 def row_event(row: JSON, source: ByteSource | None = None) -> Event | None:
-    """One row as an event; None for a role that is no message. What is damaged in it is told to `source`."""
+    """One row as an event; None for a role that is no message. What is damaged in it is reported to `source`."""
     role = chat.ROLES.get(fields.text(row, "role"))
     if role is None:
         return None

@@ -64,7 +64,8 @@ def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Sess
 
 
 def _summarised(builder: SessionBuilder, text: str) -> None:
-    """A summary: the turns before it are what was kept at the head, those behind it cannot be told from new ones."""
+    """A summary: the turns before it are what was kept at the head, those behind it cannot be distinguished from new
+    ones."""
     at = len(builder.events)
     builder.compaction(
         RecordedCompaction(

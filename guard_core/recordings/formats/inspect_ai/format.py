@@ -8,8 +8,8 @@ NaN and Infinity are legal in these logs and read as nothing. Long strings are `
 of the sample's `message_pool`). Prompt tokens are `input_tokens` and both cache counts, which Inspect takes out of
 `input_tokens` for every provider. The log of a session is rebuilt from the model events: their requests show what was
 sent, and a `compaction` event declares that the next request is a compacted one (kind summary, edit or trim, with the
-recorder's own token counts); the summarising call before it is itself a model event and is told as its summariser, not
-as a step. Each run of an agent is a context of its own, told by the spans (`inspect_spans`): those of sub-agents become
+recorder's own token counts); the summarising call before it is itself a model event and becomes its summariser, not
+as a step. Each run of an agent is a context of its own, by the spans (`spans`): those of sub-agents become
 sessions of their own, single calls beside the main context (graders) are side calls.
 Pending and failed model events are left out and counted, and so are those that older logs nest in tool events. Samples
 without events give their message list as the log.

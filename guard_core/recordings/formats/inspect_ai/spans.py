@@ -2,7 +2,7 @@
 
 A span of type `agent` is one run of one agent: its requests are a context of their own, whatever their messages share
 with those of another. A run that begins with the whole of a finished conversation goes on with it (an agent that is run
-turn by turn). Logs before 0.3.92 have no spans: then the requests alone tell.
+turn by turn). Logs before 0.3.92 have no spans: then the requests alone show it.
 """
 
 from __future__ import annotations

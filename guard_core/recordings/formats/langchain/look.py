@@ -88,7 +88,7 @@ def _runs(line: _Run, depth: int = 0) -> Iterator[_Run]:
 
 
 def _complete(known: _ModelRun, run: _Run) -> None:
-    """A later record of a known run adds what it tells."""
+    """A later record of a known run adds what it holds."""
     outputs = looks.value_of(run.outputs)
     body = _answer(outputs)
     counts = usage_of(body)

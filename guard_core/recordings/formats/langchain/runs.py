@@ -69,7 +69,7 @@ def all_runs(source: ByteSource, records: Iterable[tuple[Any, int | None]]) -> I
 
 
 def _completed(run: JSON) -> JSON:
-    """The run with what only its `dotted_order` tells: time and id of each run from the outermost one to itself."""
+    """The run with what only its `dotted_order` shows: time and id of each run from the outermost one to itself."""
     order = _DOTTED.findall(fields.text(run, "dotted_order"))
     if not order:
         return run
@@ -108,7 +108,7 @@ class Runs:
         self._tools.sort(key=_order)
 
     def _completes(self, run: JSON) -> bool:
-        """A later record of a known run: it adds what it tells."""
+        """A later record of a known run: it adds what it holds."""
         name = fields.text(run, "id")
         if name and name in self._chains:
             self._source.notes.folded += 1

@@ -4,7 +4,7 @@ A log has `{request, response}` (or what a proxy calls them, see `log_records`) 
 may be a stream's pieces (see `streams`), a record of its own behind its request, or missing (an error). Each request
 repeats the history, so the conversation is rebuilt from the requests, and the usage of a call stands where its
 messages end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one
-before tells that the history was compacted or edited in between: an inferred compaction, which the facts leave out,
+before shows that the history was compacted or edited in between: an inferred compaction, which the facts leave out,
 for the file does not declare it. Calls that share no history are contexts of their own, or side calls. `arguments`
 may be no valid JSON (kept as text); ids may be empty or come again (results are then paired by order); `content` may
 be null, text or parts. System messages at the head are the system prompt. A bare array has no tokens: its calls are
@@ -151,7 +151,7 @@ class ChatReader:
         return None
 
     def remarks(self) -> list[str]:
-        """What to tell about a log beside what every log is told."""
+        """Notes about a log beside those that every log may have."""
         return []
 
     def record(self, line: int | None, record: JSON) -> None:
@@ -201,7 +201,7 @@ class ChatReader:
         self._requests.append(self._request(line, record, response))
 
     def _is_repeat(self, record: JSON, response: JSON) -> bool:
-        """Was this very response logged before? Ids alone do not tell: some servers give every response the same."""
+        """Was this very response logged before? Ids alone do not show it: some servers give every response the same."""
         identity = (
             response.get("id"),
             response.get("usage"),
@@ -270,7 +270,7 @@ class ChatReader:
         return Request(tuple(messages), call, event, system=self.system_of(body) or system, tools=_tools(body))
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
-        """The call that a request and its response tell of; its usage is counted."""
+        """The call that a request and its response are; its usage is counted."""
         beside = (fields.mapping(record, key) for key in ("usage", "metrics"))
         places = (fields.mapping(response, "usage"), *beside, response, record)
         wrong_kinds.check_counts(self.source, places[0], _COUNTS, "a response", line)

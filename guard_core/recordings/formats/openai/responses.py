@@ -7,7 +7,7 @@ the API returned it); the call of `/responses/compact` that made it is its summa
 `conversation` a request holds new items only: the history is put together along these ids, and where the earlier
 response is not in the file, a note says so. Streamed responses are put together (see `streams`), failed requests are
 calls without an answer. A list of responses alone (openai-agents' `raw_responses`) holds what came back, not what was
-sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn, which a note tells.
+sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn, which a note states.
 Source: https://platform.openai.com/docs/api-reference/responses.
 """
 
@@ -152,7 +152,7 @@ def _from_database(source: ByteSource) -> Recording:
 
 
 def _turns(database: Database) -> dict[str, tuple[str, ...]]:
-    """What AdvancedSQLiteSession counted: sums over the calls of a turn, which no single call can be told from."""
+    """What AdvancedSQLiteSession counted: sums over the calls of a turn, from which no single call can be derived."""
     sums: dict[str, list[int]] = {}
     for row in database.rows("turn_usage", ("session_id", "requests", "input_tokens"), order=("id",)):
         total = sums.setdefault(str(row["session_id"] or ""), [0, 0])
@@ -403,7 +403,7 @@ def _is_sealed(event: Event) -> bool:
 
 
 def response_call(response: JSON, line: int | None = None) -> ModelCall:
-    """The call that a response object tells of, in the API's or in openai-agents' spelling."""
+    """The call that a response object is about, in the API's or in openai-agents' spelling."""
     usage = fields.mapping(response, "usage")
     details = fields.mapping(usage, "input_tokens_details")
     prompt = fields.tokens(usage, "input_tokens")

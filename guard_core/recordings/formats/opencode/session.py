@@ -328,7 +328,7 @@ def _has_failed(info: JSON, steps: list[tuple[list[JSON], JSON]]) -> bool:
 
 
 def _result_text(tool: JSON) -> Any:
-    """What the model is told of a tool: its output, its error, or what it had written when it was stopped."""
+    """What the model gets of a tool: its output, its error, or what it had written when it was stopped."""
     state = fields.mapping(tool, "state")
     if fields.text(state, "status") != "error":
         return state.get("output")

@@ -38,8 +38,8 @@ class Storage:
         self._parts = {path.name: path for path in _folders(folder, "part", "msg_")}
 
     def export(self, session: Path, leave: Callable[[str], object] | None = None) -> bytes:
-        """The session that one of `sessions` names. `leave` is told of each damaged piece that is left out; without it
-        such a piece raises DamagedRecording with its name."""
+        """The session that one of `sessions` names. `leave` gets the name of each damaged piece that is left out;
+        without it such a piece raises DamagedRecording with its name."""
         messages = _files(self._messages.get(session.stem), "msg_")
         pieces = []
         for message in messages:

@@ -2,7 +2,7 @@
 
 Definition: https://github.com/OpenHands/software-agent-sdk (`openhands/sdk/event`), and `openhands/events` of OpenHands
 for the older events.
-SDK events are told apart by `kind`. ActionEvents with one `llm_response_id` are one answer with several calls, its
+SDK events are distinguished by `kind`. ActionEvents with one `llm_response_id` are one answer with several calls, its
 thought in the first. `SystemPromptEvent` holds the system prompt and the tools. `Condensation` declares a compaction:
 `forgotten_event_ids` leave the request, `summary` stands at `summary_offset` (see `view`).
 Older events have `action` or `observation` at the top and appear flat or as pairs `[action, observation]`; their

@@ -96,7 +96,7 @@ class _Log:
     def _older(self, event: _Event) -> None:
         response = event.tool_call_metadata.model_response if event.tool_call_metadata is not None else None
         if response is None and event.llm_metrics is None:
-            return  # the agent's own doing, or an answer that nothing tells the tokens of
+            return  # the agent's own doing, or an answer whose tokens are nowhere
         metrics = event.llm_metrics
         self._usage.note(metrics if isinstance(metrics, dict) else {})
         self._usage.agent.update(fields.mapping(metrics, "accumulated_token_usage"))

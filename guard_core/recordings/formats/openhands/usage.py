@@ -1,4 +1,4 @@
-"""What an OpenHands recording tells of tokens: running totals, and usage by the id of a response.
+"""What an OpenHands recording says of tokens: running totals, and usage by the id of a response.
 
 A difference of running totals is one call's own count (cached tokens included) when `per_turn_token` confirms it; one
 that is not confirmed folds several calls and is left out. Definition: `openhands/sdk/llm/utils/metrics.py`.
@@ -27,7 +27,7 @@ class RecordedUsage:
         self._window = 0
 
     def note(self, metrics: JSON) -> None:
-        """Whatever metrics tell beside their totals: usage by response, the context window."""
+        """What metrics hold beside their totals: usage by response, the context window."""
         for usage in (*fields.objects(metrics.get("token_usages")), fields.mapping(metrics, "accumulated_token_usage")):
             self._window = max(self._window, fields.tokens(usage, "context_window") or 0)
             response = fields.text(usage, "response_id")

@@ -30,7 +30,7 @@ class Sent:
         self._bonds[event_id] = tuple(bond for bond in bonds if bond)
 
     def condense(self, name: str, forgotten: set[str], summary: Event | None, offset: int | None) -> None:
-        """Forget events. A new summary holds what the one before it told; without an offset it is not sent."""
+        """Forget events. A new summary holds what the one before it said; without an offset it is not sent."""
         summary = summary if offset is not None else None
         gone = self._bound(forgotten) | (set(self._summaries) if summary is not None else set())
         self._ids = [event_id for event_id in self._ids if event_id not in gone]

@@ -1,4 +1,4 @@
-"""What a span tells of a request and its answer, in each of the conventions for it."""
+"""What a span says of a request and its answer, in each of the conventions for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
 
 
 class RequestContent(msgspec.Struct):
-    """A request as its span tells it; `lost` is the number of messages that are missing at its head."""
+    """A request as its span has it; `lost` is the number of messages that are missing at its head."""
 
     messages: list[Event]
     lost: int = 0

@@ -4,13 +4,13 @@ Definitions: https://opentelemetry.io/docs/specs/semconv/gen-ai/ and https://ari
 A file is one export, or one object per line; Jaeger, Phoenix (flat `attributes.` keys) and console exports are read,
 too, and log records (`resourceLogs`) that hold the messages of spans. A session is a conversation
 (`gen_ai.conversation.id`, `session.id`), else the traces that go on with each other (see `trace_joining`). Only leaf
-model spans are calls: an `invoke_agent` span, or a model span around another, may carry sums; of two spans that tell of
-one response (SDK and instrumentation) the one that tells more is the call. The log is rebuilt from the requests
+model spans are calls: an `invoke_agent` span, or a model span around another, may carry sums; of two spans about
+one response (SDK and instrumentation) the one that says more is the call. The log is rebuilt from the requests
 (see `requests`); requests that share no history (sub-agents) are sessions of their own.
 Prompt tokens include cached ones by the convention; where an instrumentation reports more cached than input tokens,
 it leaves them out, and they are added for all its calls. The SDK keeps 128 attributes per span and drops the oldest:
-long prompts lose their first messages. They are put back from earlier calls, else the gap is told; a message that lost
-its role is taken as lost, and `input.value` (the whole request), where it is there, is read instead. A call whose
+long prompts lose their first messages. They are put back from earlier calls, else a note states the gap; a message that
+lost its role is taken as lost, and `input.value` (the whole request), where it is there, is read instead. A call whose
 messages were cut or left out altogether stands behind the history so far. ADK's call ids are positions in a message
 (`tool_0`) and pair by order; its streamed pieces before the final output message are left out, and so is its extra span
 `execute_tool (merged)`. Without message content (the default of most) the log holds empty answers and tool results, and
@@ -331,7 +331,7 @@ class _Traces:
 
 
 class _Content:
-    """What one model span tells of its request and its answer; `outer` is the model span around it."""
+    """What one model span says of its request and its answer; `outer` is the model span around it."""
 
     def __init__(self, span: TraceSpan, outer: TraceSpan | None) -> None:
         self.span = span
@@ -371,7 +371,7 @@ class _Group:
 
 
 def _once(calls: list[TraceSpan]) -> list[TraceSpan]:
-    """Calls without those that a second instrumentation tells of the same response: the one that tells more stays."""
+    """Calls without those that a second instrumentation records of the same response: the one that says more stays."""
     by_response: dict[str, list[TraceSpan]] = {}
     for span in calls:
         if response := trace_kinds.response_id(span):

@@ -75,7 +75,7 @@ MARKS = ("ai.", "gen_ai.", "llm.", "openinference.", "gcp.vertex.agent.", "trace
 
 
 def response_id(span: TraceSpan) -> str:
-    """The provider's id of the answer; "" where no attribute tells it."""
+    """The provider's id of the answer; "" where no attribute has it."""
     if name := first(span.attributes, RESPONSE_ID_KEYS):
         return name
     answer = span.attributes.get("output.value")

@@ -1,4 +1,4 @@
-"""Spans of OTLP JSON lines without their messages: what tells calls of a model apart, and what they cost.
+"""Spans of OTLP JSON lines without their messages: what distinguishes calls of a model, and what they cost.
 
 Attributes that are not looked at, the prompts above all, are passed over without being built.
 """

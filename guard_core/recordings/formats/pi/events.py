@@ -73,7 +73,7 @@ def _is_marked(obj: JSON) -> bool:
 
 
 class PiEventReader:
-    """The events of one file, told to the reader of session files as the entries that they made."""
+    """The events of one file, given to the reader of session files as the entries that they became."""
 
     def __init__(self, source: ByteSource) -> None:
         self.source = source

@@ -10,7 +10,7 @@ from guard_core.recordings.reading.source import ByteSource
 
 
 def look(source: ByteSource) -> FirstLook:
-    """Prompt tokens by call, and compactions; every line tells all by itself."""
+    """Prompt tokens by call, and compactions; every line can be understood by itself."""
     return looks.look(source, _Line)
 
 

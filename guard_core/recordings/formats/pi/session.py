@@ -412,7 +412,7 @@ def _own_words(message: dict[str, Any], role: str) -> tuple[Part, ...]:
 
 
 def _command_words(message: dict[str, Any]) -> str:
-    """How pi tells the model of a command that the user ran: `bashExecutionToText` in core/messages.ts."""
+    """How pi reports to the model a command that the user ran: `bashExecutionToText` in core/messages.ts."""
     command, output, code = fields.text(message, "command"), fields.text(message, "output"), message.get("exitCode")
     words = f"Ran `{command}`\n```\n{output}\n```" if output else f"Ran `{command}`\n(no output)"
     if message.get("cancelled") is True:
