@@ -17,12 +17,14 @@ function stepUrl(step) {
 async function load(from) {
   if (loading) return;
   loading = true;
+  const focused = document.activeElement?.closest?.("#steps [data-step]")?.dataset.step;
   const { url } = list().dataset;
   const target = new URL(url, location.href);
   target.searchParams.set("from", Math.max(1, from));
   target.searchParams.set("at", document.getElementById("step").dataset.at);
   try {
     await htmx.ajax("GET", target.pathname + target.search, { target: "#steps", swap: "outerHTML" });
+    if (focused !== undefined && document.activeElement === document.body) row(focused)?.focus({ preventScroll: true });
   } finally {
     loading = false;
   }

@@ -154,3 +154,11 @@ def test_an_address_of_a_step_that_is_not_there_becomes_that_of_the_one_shown(pa
     assert "There is no step 9,999; showing step 55, the last." in page.locator("#step .notice").inner_text()
     wait(page, "new URL(location.href).searchParams.get('at') === '55'")
     assert "side=replayed" in page.url
+
+
+def test_the_focus_stays_on_its_row_while_more_rows_are_loaded(page, sessions):
+    page.goto(sessions("long-coding") + "steps?at=1")
+    last = page.locator("#steps").get_attribute("data-to")
+    page.locator(f"#steps [data-step='{last}']").focus()
+    wait(page, "last => Number(document.getElementById('steps').dataset.to) > Number(last)", last)
+    wait(page, "last => document.activeElement.dataset.step === last", last)
