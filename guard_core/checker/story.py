@@ -155,14 +155,19 @@ class Story:
     @cached_property
     def compactions(self) -> list[Counted]:
         """The recorded compactions that count: no edits or resumes, unless their recorder gives the tokens before."""
+        real = [
+            place
+            for place, item in enumerate(self.session.compactions)
+            if item.kind != "edit" or (item.tokens_before or 0) > 0
+        ]
+        latest = [max((place for place in real if place <= current), default=-1) for current in self.places]
         return [
             Counted(
                 place,
-                self.places.index(place) if place in self.places else -1,
-                item.trigger.lower() in MANUAL_WORDS,
+                latest.index(place) if place in latest else -1,
+                self.session.compactions[place].trigger.lower() in MANUAL_WORDS,
             )
-            for place, item in enumerate(self.session.compactions)
-            if item.kind != "edit" or (item.tokens_before or 0) > 0
+            for place in real
         ]
 
     def compaction(self, index: int) -> Counted:

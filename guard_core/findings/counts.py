@@ -23,7 +23,8 @@ RECORDED, MODELLED = "recorded", "modelled"  # where the tokens of a request com
 @dataclass(frozen=True)
 class CountedCompaction:
     """A compaction that counts. `place` is its index among all recorded ones (the ledger's epoch), `step` the first
-    call whose request it changed (from 0), -1 where no call came before the next one or the end."""
+    call whose request it changed (from 0), with any edit in between, -1 where no call came before the next one that
+    counts, or the end."""
 
     place: int
     step: int
@@ -71,14 +72,14 @@ def counted_compactions(session: Session) -> CompactionCounts:
     """
     ats = np.array([call.at for call in session.calls], dtype=np.int64)
     epochs = np.searchsorted([item.at for item in session.compactions], ats, side="right") - 1
-    places, firsts = np.unique(epochs, return_index=True)
-    steps = dict(zip(places.tolist(), firsts.tolist(), strict=True))
-    last = max(steps, default=-1)
+    last = int(epochs.max(initial=-1))
+    counted = [place for place, item in enumerate(session.compactions) if is_counted(item)]
+    in_force, firsts = np.unique(np.searchsorted(counted, epochs, side="right") - 1, return_index=True)
+    steps = dict(zip(in_force.tolist(), firsts.tolist(), strict=True))
     return CompactionCounts(
         tuple(
-            CountedCompaction(place, steps.get(place, -1), trigger_of(item), place > last)
-            for place, item in enumerate(session.compactions)
-            if is_counted(item)
+            CountedCompaction(place, steps.get(number, -1), trigger_of(session.compactions[place]), place > last)
+            for number, place in enumerate(counted)
         )
     )
 

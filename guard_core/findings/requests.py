@@ -88,7 +88,7 @@ def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
     return [
         Removal(index, item.step, counted)
         for item in fired
-        if item.counted is not None and _removes(facts, item.counted, words.message)
+        if item.counted is not None and _removes(facts, item.counted, words.message) and not _sent(facts, item, words)
         for index, counted in (*facts.replaced_by(item.counted), (item.index, item.counted))
         if _removes(facts, counted, words.message)
     ]
@@ -97,6 +97,11 @@ def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
 def _removes(facts: Facts, item: CountedCompaction, message: int) -> bool:
     base = facts.ledger.bases[item.place]
     return message < base.at and not holds(base.view, message)
+
+
+def _sent(facts: Facts, item: Fired, words: RequestWords) -> bool:
+    """Does the request after a compaction hold the message again, by an edit in between."""
+    return holds(facts.ledger.recorded_view(item.step)[0], words.message)
 
 
 def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: int) -> Removal:

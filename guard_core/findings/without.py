@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,12 +71,12 @@ def _uncompacted(facts: Facts, removed: set[int]) -> Ints:
 def _staying(facts: Facts, removed: set[int]) -> list[tuple[int, int]]:
     """Places and first steps of the bases that stay: manual compactions, and edits of a history that nothing automatic
     has compacted since the last manual one."""
-    manual = {item.place for item in facts.counts.compactions if item.trigger == MANUAL}
+    counted = [item.place for item in facts.counts.compactions if item.trigger == MANUAL or item.place in removed]
     places, firsts = np.unique(facts.ledger.steps["epoch"], return_index=True)
-    staying, compacted = [], False
+    staying = []
     for place, step in zip(places.tolist(), firsts.tolist(), strict=True):
-        compacted = place in removed or (compacted and place not in manual)
-        if place >= 0 and not compacted:
+        latest = bisect_right(counted, place)
+        if place >= 0 and not (latest and counted[latest - 1] in removed):
             staying.append((place, step))
     return staying
 

@@ -162,12 +162,12 @@ def divergence(ledger: Ledger, replayed: Trace, observed: Trace) -> int | None:
 
 
 def recorded_compaction_steps(ledger: Ledger) -> Ints:
-    """The first step built on each recorded compaction; quiet edits of the history are none."""
+    """The first step after each recorded compaction; quiet edits of the history are none."""
     epoch = ledger.steps["epoch"]
     if not len(epoch):
         return NO_STEPS
-    edits = np.array([False, *(base.is_edit for base in ledger.bases)])
-    return np.flatnonzero((np.diff(epoch, prepend=-1) > 0) & ~edits[epoch + 1])
+    made = np.cumsum([0, *(not base.is_edit for base in ledger.bases)])[epoch + 1]
+    return np.flatnonzero(np.diff(made, prepend=0) > 0)
 
 
 def peaks(values: Floats, low: Floats | float, high: NDArray[Any] | float) -> Ints:

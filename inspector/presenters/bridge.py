@@ -162,8 +162,8 @@ def notes(
     cached: int = 0,
 ) -> list[str]:
     """What the table cannot say: the agent's own figures, and what the request after it holds beyond this file.
-    `is_replaced`: the next compaction came before any call. `cached`: tokens that the first request after it read from
-    the cache, where only the fixed part can be among them; 0: not known."""
+    `is_replaced`: the history was compacted or edited again before any call. `cached`: tokens that the first request
+    after it read from the cache, where only the fixed part can be among them; 0: not known."""
     figures = ((agent_before, "before"), (agent_after, "after"))
     own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
     said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
@@ -187,6 +187,6 @@ def notes(
             "large: the counts follow something else (a scripted provider, content left out), or content was cut away."
         )
     if bridge.after_step is None:
-        why = "No call was made before the next compaction" if is_replaced else "No call came after it"
+        why = "No call was made before the history changed again" if is_replaced else "No call came after it"
         said.append(f"{why}, so the request after it is modelled from the messages that it kept.")
     return said

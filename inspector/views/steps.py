@@ -251,7 +251,8 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     found = page.analysis
     trace = found.trace(page.side)
     compacted = at in found.data.compactions
-    own = found.head.compactions[int(found.ledger.steps["epoch"][at])].tokens_before if compacted else None
+    places = [item.place for item in page.compactions.compactions if item.step == at]
+    own = found.head.compactions[places[0]].tokens_before if compacted and places else None
     terms = cards.with_window_source(found.policy.explain(trace, at), found.window)
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
     title = "The replay's decision" if page.side == "replayed" else "The decision"

@@ -2,12 +2,14 @@
 
 import pytest
 
-from guard_core.findings import counted_compactions, requests_of
+from guard_core.checker import check
+from guard_core.findings import Facts, counted_compactions, recorded_findings, recorded_verdict, requests_of
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.simulator.samples import SAMPLES
-from guard_core.views import Span
+from guard_core.views import Inserted, Span
 from tests.builders import model, session, user
+from tests.guard_core.findings.cases import chat, compaction
 
 EVENTS = [user("one"), model("two"), user("three"), model("four"), user("five"), model("six")]
 CALLS = tuple(ModelCall(at, at, 100) for at in (1, 3, 5))
@@ -69,3 +71,21 @@ def test_the_peak_of_a_session_without_counts_is_modelled():
 
 def test_a_session_without_calls_has_no_peak():
     assert requests_of(Ledger.of(session(user("hello")))).peak is None
+
+
+def test_a_compaction_that_an_edit_followed_before_the_next_call_has_that_call():
+    """As where a session is compacted, left, and resumed later."""
+    edit = RecordedCompaction(3, Evidence.INFERRED, "edit", (Inserted(0),), (user("what was done"),), trigger="resume")
+    built = chat(4_000, 4_100, 900, 1_000, compactions=(compaction(3), edit))
+    facts = Facts.of(built)
+    (counted,) = facts.counts.compactions
+    assert (counted.step, counted.at_the_end) == (2, False)
+    found = recorded_findings(facts)
+    assert {item.kind for item in found} >= {"needless"}
+    assert check(built, found, facts.window, recorded_verdict(facts, found)) == []
+
+
+def test_a_request_that_an_edit_brings_back_before_the_next_call_is_not_lost():
+    edit = RecordedCompaction(3, Evidence.INFERRED, "edit", (Span(0, 3),), trigger="resume")
+    facts = Facts.of(chat(4_000, 4_100, 4_200, 4_300, compactions=(compaction(3), edit)))
+    assert "request_lost" not in {item.kind for item in recorded_findings(facts)}
