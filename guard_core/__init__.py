@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from guard_core.policies import POLICIES, Check, Decision, Policy, get_policy
     from guard_core.recordings import FORMATS, Recording, read
     from guard_core.replay import observe_recorded, replay
+    from guard_core.requests import materialise
     from guard_core.sessions import (
         GuardState,
         ModelCall,
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from guard_core.sweep import SweepResult, sweep
     from guard_core.trace import CompactionRecord, Pass, Term, Trace
     from guard_core.usage import AttributedUsage, RatioUsage, Usage, usage_for
-    from guard_core.views import Inserted, Rewritten, Span, Synthetic, View, materialise
+    from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
 
 __all__ = [
     "FORMATS",
@@ -173,7 +174,8 @@ _HOMES = {
         "sweep": "SweepResult sweep",
         "trace": "CompactionRecord Pass Term Trace",
         "usage": "AttributedUsage RatioUsage Usage usage_for",
-        "views": "Inserted Rewritten Span Synthetic View materialise",
+        "requests": "materialise",
+        "views": "Inserted Rewritten Span Synthetic View",
     }.items()
     for name in names.split()
 }

@@ -11,9 +11,8 @@ import msgspec
 
 from guard_core.errors import GuardError, SettingError
 from guard_core.ledger import Ledger
-from guard_core.policies import POLICIES, get_policy
+from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy
 from guard_core.policies.base import Policy
-from guard_core.policies.contextguard.settings import PROFILES
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.usage import Usage, usage_for
@@ -27,8 +26,9 @@ NUMBERING = "steps, messages and compactions count from 0 in fields, from 1 in s
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """Policy, profile, window, settings and the size of summaries."""
-    parser.add_argument("--policy", default="contextguard", help=f"one of {', '.join(POLICIES)}")
-    parser.add_argument("--profile", default=None, help=f"one of {', '.join(PROFILES)}")
+    profiles = "; ".join(f"{kind.name}: {', '.join(kind.profile_names)}" for kind in POLICIES.values() if kind.profiles)
+    parser.add_argument("--policy", default=DEFAULT_POLICY, help=f"one of {', '.join(POLICIES)}")
+    parser.add_argument("--profile", default=None, help=f"the policy's version ({profiles})")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change one setting")
 
 

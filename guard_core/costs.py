@@ -1,13 +1,16 @@
-"""What one event costs, in every column of the ledger, and counting events one after the other.
+"""What one event and each of its parts costs, in every column of the ledger, and counting events one after the other.
 
 Plain counts, one event at a time; the ledger makes its columns of them.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from array import array
+from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +25,9 @@ from guard_core.events import (
     ToolResultPart,
     part_text,
     utf8_bytes,
+    value_text,
 )
-from guard_core.tokens.heuristic import event_costs
+from guard_core.tokens.heuristic import parts_costs
 from guard_core.tokens.lexical import lexical_tokens
 
 Ints = NDArray[np.int64]
@@ -46,8 +50,29 @@ EVENT_COLUMNS = (
     "transcript_bytes",  # what the summariser's prompt shows of it
     "lexical_tokens",  # about the tokens of all text, by classes of bytes
     "tool",  # which tool's result it holds (the first, where there are several): tool_key of its name, 0: none
+    "time_ms",  # milliseconds since the epoch (UTC), -1: not recorded
 )
-PACKED_EVENTS = 4_096  # counted one by one, then packed: most of their counts are small
+# One row per part of an event, in the log's order: what the estimators of other agents are made of, so that none of
+# them reads a text. The text of a call is its arguments as compact JSON; a picture has no text.
+PART_COLUMNS = (
+    "event",  # index of its event
+    "kind",  # one of the kinds below
+    "tool",  # tool_key of the name of the tool that is called or answers, 0: none
+    "name_chars",  # code points of that name
+    "chars",  # code points of its text
+    "bytes",  # UTF-8 bytes of its text; of a picture its raw bytes
+    "utf16",  # UTF-16 code units of its text, which is what JavaScript's `length` counts
+    "non_ascii",  # of `chars`: outside ASCII
+    "wide",  # of `chars`: Han, kana and hangul
+    "json_chars",  # code points of its text as a JSON string, with quotation marks and escapes
+    "heuristic",  # ContextGuard's tokens of it (bytes // 4 per field), inline data and metadata left out
+    "answers",  # row of the call that a result answers, -1: none or not known
+)
+TEXT, REASONING, CALL, RESULT, MEDIA, OTHER = range(6)
+_WIDE = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
+)
+PACKED_ROWS = 4_096  # counted one by one, then packed
 USER, MODEL, SYSTEM = 1, 2, 4
 HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
@@ -65,66 +90,107 @@ class EventCounter:
 
     def __init__(self) -> None:
         self.count = 0
-        self._values = array("q")  # of the newest events
-        self._packed: list[Packed] = []  # of the others, each column as narrow as it may be
-        self._open_calls: dict[tuple[str, str], list[int]] = {}
+        self._values = _Table(EVENT_COLUMNS)
+        self._parts = _Table(PART_COLUMNS)
+        self._open_calls: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self.pairs = array("q")  # begin and end of each pair of a call and its result
 
     def add(self, event: Event) -> None:
         """Count one event."""
-        self._values.extend(event_columns(event).values())
-        for part in event.parts:
+        columns, rows = _count(event)
+        self._values.add(columns.values())
+        for part, row in zip(event.parts, rows, strict=True):
+            answers = -1
             if isinstance(part, ToolCallPart):
                 key = ("id", part.id) if part.id else ("name", part.name)
-                self._open_calls.setdefault(key, []).append(self.count)
+                self._open_calls.setdefault(key, []).append((self.count, self._parts.count))
             elif isinstance(part, ToolResultPart):
-                start = _take_call(self._open_calls, part)
-                if start is not None:
-                    self.pairs.extend((start, self.count))
+                call = _take_call(self._open_calls, part)
+                if call is not None:
+                    self.pairs.extend((call[0], self.count))
+                    answers = call[1]
+            self._parts.add((self.count, *row, answers))
         self.count += 1
-        if self.count % PACKED_EVENTS == 0:
-            self._packed.append(pack_columns(self._newest(), EVENT_COLUMNS))
-            self._values = array("q")
 
     def columns(self) -> dict[str, Ints]:
         """The columns of EVENT_COLUMNS."""
-        blocks = [*map(unpack_columns, self._packed), self._newest()]
-        return {name: np.concatenate([block[name] for block in blocks]) for name in EVENT_COLUMNS}
+        return self._values.columns()
 
-    def _newest(self) -> dict[str, Ints]:
-        table = np.array(self._values, dtype=np.int64).reshape(-1, len(EVENT_COLUMNS))
-        return {name: table[:, place] for place, name in enumerate(EVENT_COLUMNS)}
+    def parts(self) -> dict[str, Ints]:
+        """The columns of PART_COLUMNS."""
+        return self._parts.columns()
 
 
-def _take_call(open_calls: dict[tuple[str, str], list[int]], result: ToolResultPart) -> int | None:
+class _Table:
+    """Rows of whole numbers that grow; most of them are small, so all but the newest are packed."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names, self.count = names, 0
+        self._newest = array("q")
+        self._packed: list[Packed] = []  # each column as narrow as it may be
+
+    def add(self, row: Iterable[int]) -> None:
+        self._newest.extend(row)
+        self.count += 1
+        if self.count % PACKED_ROWS == 0:
+            self._packed.append(pack_columns(self._unpacked(), self.names))
+            self._newest = array("q")
+
+    def columns(self) -> dict[str, Ints]:
+        """All rows, by column."""
+        blocks = [*map(unpack_columns, self._packed), self._unpacked()]
+        return {name: np.concatenate([block[name] for block in blocks]) for name in self.names}
+
+    def _unpacked(self) -> dict[str, Ints]:
+        table = np.array(self._newest, dtype=np.int64).reshape(-1, len(self.names))
+        return {name: table[:, place] for place, name in enumerate(self.names)}
+
+
+def _take_call(
+    open_calls: dict[tuple[str, str], list[tuple[int, int]]], result: ToolResultPart
+) -> tuple[int, int] | None:
+    """Event and row of the oldest open call that a result answers."""
     for key in (("id", result.call_id), ("name", result.name)):
         if waiting := open_calls.get(key):
-            start = waiting.pop(0)
+            call = waiting.pop(0)
             if not waiting:
                 del open_calls[key]
-            return start
+            return call
     return None
 
 
 def event_columns(event: Event) -> dict[str, int]:
-    """The cost of one event in every column of EVENT_COLUMNS, in their order; in one pass, since all are counted."""
-    text_tokens, inline_tokens, metadata_tokens = event_costs(event)
+    """The cost of one event in every column of EVENT_COLUMNS, in their order."""
+    return _count(event)[0]
+
+
+def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
+    """All columns of an event, and those of its parts but for `event` and `answers`, in one pass."""
     flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
+    text_tokens = inline_tokens = metadata_tokens = 0
     chars = total = media = reasoning = call = result = opaque = lexical = tool = 0
     request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
-    said = len(event.role.value) + 2
+    role_bytes = len(event.role.value) + 2
+    rows = []
     for index, part in enumerate(event.parts):
         text = part_text(part)
         size = utf8_bytes(text)
         chars += len(text)
         total += size
         lexical += lexical_tokens(text)
+        heuristic, inline, metadata = parts_costs((part,))
+        text_tokens += heuristic
+        inline_tokens += inline
+        metadata_tokens += metadata
+        kind, name, own = OTHER, "", text
         if isinstance(part, TextPart | ReasoningPart):
+            kind = TEXT
             if text:
                 request = request or size
-                fallback += said + min(size, 200) + (3 if size > 200 else 0) + 1
-                transcript += said + size + 1
+                fallback += role_bytes + min(size, 200) + (3 if size > 200 else 0) + 1
+                transcript += role_bytes + size + 1
             if isinstance(part, ReasoningPart):
+                kind = REASONING
                 reasoning += size
                 opaque += part.opaque_bytes
                 flags |= HAS_REASONING
@@ -133,18 +199,23 @@ def event_columns(event: Event) -> dict[str, int]:
                 if index == 0 and text.startswith("[Previous conversation summary]"):
                     flags |= STARTS_WITH_MARKER
         elif isinstance(part, ToolCallPart):
+            kind, name, own = CALL, part.name, value_text(part.arguments)
             call += size
-            transcript += said + len("[called tool: ]") + utf8_bytes(part.name) + 1
+            transcript += role_bytes + len("[called tool: ]") + utf8_bytes(part.name) + 1
             flags |= HAS_CALL
         elif isinstance(part, ToolResultPart):
+            kind, name = RESULT, part.name
             result += size
-            transcript += said + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
+            transcript += role_bytes + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
             tool = tool or tool_key(part.name)
             flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
         elif isinstance(part, MediaPart):
+            kind = MEDIA
             media += part.size
             flags |= HAS_MEDIA
-    return {
+        lengths = _lengths(own) if own else (0, part.size if isinstance(part, MediaPart) else 0, 0, 0, 0, 2)
+        rows.append((kind, tool_key(name) if name else 0, len(name), *lengths, heuristic))
+    columns = {
         "text_tokens": text_tokens,
         "inline_tokens": inline_tokens,
         "metadata_tokens": metadata_tokens,
@@ -161,4 +232,26 @@ def event_columns(event: Event) -> dict[str, int]:
         "transcript_bytes": transcript,
         "lexical_tokens": lexical,
         "tool": tool,
+        "time_ms": -1 if event.timestamp is None else _milliseconds(event.timestamp),
     }
+    return columns, rows
+
+
+def _milliseconds(seconds: float) -> int:
+    """A time as a whole number; one outside the range of any clock counts as not recorded."""
+    return int(seconds * 1000) if 0 <= seconds < 1e12 else -1
+
+
+def _lengths(text: str) -> Sequence[int]:
+    """The lengths of a text as PART_COLUMNS has them, from `chars` to `json_chars`."""
+    chars, size = len(text), utf8_bytes(text)
+    if text.isascii():
+        return chars, size, chars, 0, 0, len(msgspec.json.encode(text))
+    plain = text.encode("utf-8", "replace").decode()  # a lone surrogate, which JSON cannot hold, as one character
+    json_chars = chars + len(msgspec.json.encode(plain)) - utf8_bytes(plain)
+    non_ascii = chars - len(_NON_ASCII.sub("", text))
+    return chars, size, chars + len(_ASTRAL.findall(text)), non_ascii, len(_WIDE.findall(text)), json_chars
+
+
+_NON_ASCII = re.compile("[^\x00-\x7f]+")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")

@@ -38,6 +38,7 @@ LOOP_LENGTH = 3  # compactions at consecutive steps, none of which gets below th
 
 MIN_WINDOW = 256  # tokens; ours: a window outside of the two is a slip of the keyboard
 MAX_WINDOW = 100_000_000
+MOST_TOKENS = 10**15  # of a size typed by hand; ours: it stays exact in a double
 
 WINDOW = 128_000  # ContextGuard's registry for an unknown model
 MAX_OUTPUT_TOKENS = 4_096  # the same

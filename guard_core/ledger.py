@@ -5,6 +5,7 @@ All columns are int64. Counted once per session; the text is not needed again fo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
-from guard_core.costs import EVENT_COLUMNS, IN_PAIR, STARTS_TURN, EventCounter, event_columns
+from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, STARTS_TURN, EventCounter, event_columns
+from guard_core.forms import get_form
 from guard_core.packing import decode_version, encode
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
@@ -35,7 +37,7 @@ STEP_COLUMNS = (
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
-LEDGER_VERSION = 5  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 6  # of the stored bytes; raise it when a column is added or changes its meaning
 _SCALARS = (
     "system_tokens",
     "system_metadata_tokens",
@@ -80,6 +82,7 @@ class _StoredLedger(msgspec.Struct, frozen=True):
 
     version: int
     events: Packed
+    parts: Packed
     steps: Packed
     bases: tuple[Base, ...]
     system_tokens: int
@@ -96,10 +99,11 @@ class _StoredLedger(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Columns of one session: `events[name]` per event, `steps[name]` per model call, and the fixed costs."""
+    """Columns of one session: per event, per part of an event, per model call; and the fixed costs."""
 
     events: dict[str, Ints]
     steps: dict[str, Ints]
+    parts: dict[str, Ints] = field(default_factory=lambda: EventCounter().parts())
     bases: tuple[Base, ...] = ()
     system_tokens: int = 0
     system_metadata_tokens: int = 0
@@ -121,18 +125,50 @@ class Ledger:
     def step_count(self) -> int:
         return len(self.steps["at"])
 
-    def prefix(self, name: str) -> Ints:
-        """Prefix sums of a column: `prefix[j] - prefix[i]` is the cost of events i to j - 1."""
-        if name not in self._prefixes:
-            self._prefixes[name] = prefix_sums(self.events[name])
-        return self._prefixes[name]
+    def prefix(self, name: str, form: str = "") -> Ints:
+        """Prefix sums of a column: `prefix[j] - prefix[i]` is the cost of events i to j - 1, in a form if named."""
+        if form:
+            changes = get_form(form).changes
+            return self.prefix_by(f"{name}/{form}", lambda ledger: ledger.events[name] + changes(ledger, name))
+        return self.prefix_by(name, lambda ledger: ledger.events[name])
 
-    def prefix_of(self, names: tuple[str, ...]) -> Ints:
+    def prefix_of(self, names: tuple[str, ...], form: str = "") -> Ints:
         """Prefix sums of the sum of some columns."""
-        key = "+".join(names)
+        if len(names) == 1:
+            return self.prefix(names[0], form)
+        key = "+".join(names) + (f"/{form}" if form else "")
         if key not in self._prefixes:
-            self._prefixes[key] = prefix_sums(np.sum([self.events[name] for name in names], axis=0))
+            self._prefixes[key] = np.sum([self.prefix(name, form) for name in names], axis=0)
         return self._prefixes[key]
+
+    def prefix_by(self, key: str, column: Callable[[Ledger], Ints]) -> Ints:
+        """Prefix sums of a column that an estimator makes of the ledger, made once and found again by its key."""
+        if key not in self._prefixes:
+            self._prefixes[key] = prefix_sums(column(self))
+        return self._prefixes[key]
+
+    @cached_property
+    def part_starts(self) -> Ints:
+        """The row of the first part of each event, and one more entry: the number of rows."""
+        return np.searchsorted(self.parts["event"], np.arange(self.event_count + 1))
+
+    def by_event(self, values: Ints) -> Ints:
+        """Sums per event of values that stand per part."""
+        sums = prefix_sums(values)
+        return sums[self.part_starts[1:]] - sums[self.part_starts[:-1]]
+
+    def first_changed(self, start: int, form: str) -> int:
+        """The first event from `start` on that a form changes; the number of events where there is none."""
+        key = f"first/{form}"
+        if key not in self._prefixes:
+            changed = get_form(form).changes(self, "bytes") != 0
+            places = np.where(changed, np.arange(self.event_count), self.event_count)
+            self._prefixes[key] = np.minimum.accumulate(np.append(places, self.event_count)[::-1])[::-1]
+        return int(self._prefixes[key][start])
+
+    def span(self, start: int, stop: int, form: str = "") -> Span:
+        """Events in a form, which is named only where it changes one of them: equal requests are equal views."""
+        return Span(start, stop, form if form and self.first_changed(start, form) < stop else "")
 
     def cut(self, index: int) -> int:
         """The largest index up to this one at which the log can be cut without parting a tool call from its result."""
@@ -147,8 +183,8 @@ class Ledger:
 
     def _segment_cost(self, segment: Span | Inserted | Rewritten | Synthetic, name: str, epoch: int) -> int:
         match segment:
-            case Span(start, stop):
-                prefix = self.prefix(name)
+            case Span(start, stop, form):
+                prefix = self.prefix(name, form)
                 return int(prefix[stop] - prefix[start])
             case Inserted(index):
                 return self.bases[epoch].costs[name][index]
@@ -233,6 +269,7 @@ class Ledger:
         events = _event_table(counter)
         return cls(
             events=events,
+            parts=counter.parts(),
             steps=_step_columns(session, np.flatnonzero(events["flags"] & STARTS_TURN)),
             bases=tuple(_base(item) for item in session.compactions),
             system_tokens=system_text + system_inline,
@@ -251,15 +288,16 @@ class Ledger:
         """The ledger as bytes: equal ledgers give equal bytes on any machine."""
         scalars = {name: getattr(self, name) for name in _SCALARS}
         events = pack_columns(self.events, EVENT_COLUMNS)
-        steps = pack_columns(self.steps, STEP_COLUMNS)
-        return encode(_StoredLedger(version=LEDGER_VERSION, events=events, steps=steps, bases=self.bases, **scalars))
+        parts, steps = pack_columns(self.parts, PART_COLUMNS), pack_columns(self.steps, STEP_COLUMNS)
+        return encode(_StoredLedger(LEDGER_VERSION, events, parts, steps, self.bases, **scalars))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Ledger:
         """The ledger again, exactly; GuardError for bytes of another version or of something else."""
         stored = decode_version(data, _StoredLedger, LEDGER_VERSION, "ledger")
         scalars = {name: getattr(stored, name) for name in _SCALARS}
-        return cls(unpack_columns(stored.events), unpack_columns(stored.steps), stored.bases, **scalars)
+        events, steps, parts = (unpack_columns(packed) for packed in (stored.events, stored.steps, stored.parts))
+        return cls(events, steps, parts, stored.bases, **scalars)
 
 
 def prefix_sums(column: Ints) -> Ints:

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core import __version__
+from guard_core import __version__, defaults
+from guard_core.estimators import Estimator
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Policy, Quiet, Run, State
-from guard_core.policies.contextguard.contents import Costs
-from guard_core.policies.contextguard.settings import Settings
+from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run, State
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
-from guard_core.trace import FLOAT_COLUMNS, TRACE_COLUMNS, CompactionRecord, Trace
+from guard_core.trace import COMMON_COLUMNS, WHOLE_LOG, CompactionRecord, Head, Trace, head_of
 from guard_core.usage import ASSUMED, Counted, RatioUsage, Usage
 from guard_core.views import View, content_count
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked ahead at once, doubling while nothing happens
 CALM = 2  # steps decided one by one after a compaction, so that a loop does not pay for looking ahead
+MOST_ATTEMPTS = 4  # requests of one step: the first, and three after a refusal, as Hermes does
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Job:
     request: str | None = None
     todos: tuple[Todo, ...] = ()
 
-    def check(self, step: int) -> Check:
-        """What the policy may look at before a step."""
+    def check(self, step: int, point: Point = Point.BEFORE_CALL, at: int | None = None, attempt: int = 0) -> Check:
+        """What the policy may look at at a point before a step, over `at` events (default: those of the step)."""
         steps = self.run.ledger.steps
         user_event = int(steps["user_event"][step])
         return Check(
             ledger=self.run.ledger,
             step=step,
-            at=int(steps["at"][step]),
+            at=int(steps["at"][step]) if at is None else at,
             window=self.run.window,
             summarizer=self.summarizer,
             user_event=user_event,
@@ -55,7 +55,30 @@ class Job:
             request=self._words(user_event),
             session=self.session,
             todos=self.todos,
+            usage=self.run.usage,
+            point=point,
+            attempt=attempt,
         )
+
+    def points(self, step: int) -> Iterator[tuple[Point, int]]:
+        """The policy's trigger points since the last call, in order, each with the events that were in the log then."""
+        wanted = self.policy.points
+        if len(wanted) == 1:
+            return
+        steps = self.run.ledger.steps
+        at, before = int(steps["at"][step]), max(step - 1, 0)
+        same_turn = step > 0 and int(steps["turn"][before]) == int(steps["turn"][step])
+        answered = int(steps["response"][before]) + 1 if step else 0
+        user = int(steps["user_event"][step])
+        if step and Point.AFTER_CALL in wanted and 0 < answered <= at:
+            yield Point.AFTER_CALL, answered
+        if step and same_turn and Point.AFTER_RESULTS in wanted:
+            yield Point.AFTER_RESULTS, at
+        if not same_turn and 0 <= user < at:
+            if step and Point.END_OF_TURN in wanted:
+                yield Point.END_OF_TURN, user
+            if Point.BEFORE_TURN in wanted:
+                yield Point.BEFORE_TURN, user
 
     def _words(self, user_event: int) -> str | None:
         if self.request is not None or self.session is None or user_event < 0:
@@ -68,10 +91,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Decided:
-    """One step that a policy decided by itself."""
+    """One step that a policy decided by itself. `compactions` were made at any of its points, `refused` says that a
+    request before the last one was larger than the window."""
 
     decision: Decision
     counted: Counted
+    compactions: tuple[CompactionRecord, ...] = ()
+    refused: bool = False
 
 
 def replay(
@@ -95,19 +121,19 @@ def replay(
     the number of steps replayed so far, often; what it raises ends the replay.
     """
     job = make_job(ledger, policy, window, usage, summarizer, session, request, todos)
-    columns = empty_columns(ledger)
+    columns = empty_columns(ledger, policy)
     compactions: list[CompactionRecord] = []
+    heads = Heads()
     state: State = policy.start()
     for step, part, after in iter_steps(job):
         each(step)
         state = after
         if isinstance(part, Quiet):
-            _write_quiet(columns, step, part)
+            _write_quiet(columns, step, part, heads)
         else:
-            _write_decided(columns, step, part)
-            if part.decision.compaction is not None:
-                compactions.append(part.decision.compaction)
-    columns["overflow"] = (columns["modelled_prompt_tokens"] > window).astype(np.int64)
+            _write_decided(columns, step, part, heads.of_view(part.decision.view, int(ledger.steps["at"][step])))
+            compactions += part.compactions
+    columns["overflow"] |= (columns["modelled_prompt_tokens"] > window).astype(np.int64)
     return Trace(
         policy=policy.name,
         settings={**settings_of(policy), "summary": job.summarizer.name},
@@ -117,7 +143,28 @@ def replay(
         compactions=tuple(compactions),
         notes=(*_notes(columns), *job.run.usage.notes(compacted=bool(compactions))),
         state=state,
+        declared=policy.columns,
+        heads=tuple(heads.heads),
     )
+
+
+class Heads:
+    """The heads of a trace, each once as long as neighbouring steps share it."""
+
+    def __init__(self) -> None:
+        self.heads: list[Head] = [WHOLE_LOG]
+
+    def place(self, head: Head) -> int:
+        """The index of a head, which may be a new one."""
+        if head == WHOLE_LOG:
+            return 0
+        if self.heads[-1] != head:
+            self.heads.append(head)
+        return len(self.heads) - 1
+
+    def of_view(self, view: View, at: int) -> int:
+        """The index of the head of one request."""
+        return self.place(head_of(view, at))
 
 
 def iter_steps(job: Job) -> Iterator[tuple[int, Quiet | Decided, State]]:
@@ -140,13 +187,43 @@ def iter_steps(job: Job) -> Iterator[tuple[int, Quiet | Decided, State]]:
                 step += quiet.size
                 if not quiet.ended:
                     continue
-        decision = policy.decide(job.check(step), state)
-        counted = run.usage.one(step, decision.view, decision.evidence.heuristic_sent)
-        state = policy.observe(decision.state, counted.tokens if counted.reported else None, step)
-        yield step, Decided(decision, counted), state
+        decided, state = _decide(job, step, state)
+        yield step, decided, state
         step += 1
-        calm = 0 if decision.compaction is not None else calm + 1
-        block = FIRST_BLOCK if decision.compaction is not None else block
+        calm = 0 if decided.compactions else calm + 1
+        block = FIRST_BLOCK if decided.compactions else block
+
+
+def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
+    """One step at all of the policy's points, and again where the provider refuses the request."""
+    policy, usage = job.policy, job.run.usage
+    compactions: list[CompactionRecord] = []
+    fired = False
+    for point, at in job.points(step):
+        early = policy.decide(job.check(step, point, at), state)
+        state = early.state
+        if early.compaction is not None:
+            fired = True
+            compactions.append(early.compaction)
+    decision = policy.decide(job.check(step), state)
+    counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
+    refused, attempt = False, 0
+    while counted.tokens > job.run.window and Point.ON_OVERFLOW in policy.points and attempt < MOST_ATTEMPTS - 1:
+        if decision.compaction is not None:
+            compactions.append(decision.compaction)
+        refused, attempt = True, attempt + 1
+        again = policy.decide(job.check(step, Point.ON_OVERFLOW, attempt=attempt), decision.state)
+        if again.compaction is None:
+            decision = decision._replace(state=again.state, compaction=None)
+            break
+        decision, fired = again, True
+        counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
+    if decision.compaction is not None:
+        compactions.append(decision.compaction)
+    if fired and not decision.evidence.get("fired"):
+        decision = decision._replace(evidence={**decision.evidence, "fired": 1})
+    after = policy.observe(decision.state, counted.tokens if counted.reported else None, step)
+    return Decided(decision, counted, tuple(compactions), refused), after
 
 
 def make_job(
@@ -186,8 +263,8 @@ class AssumedUsage(RatioUsage):
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         return Counted(int(heuristic * self.ratio), False, ASSUMED)
 
-    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints) -> Any:
-        counted = super().run(start, stop, head, kept_from, heuristics)
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> Any:
+        counted = super().run(start, stop, head, kept_from, heuristics, form)
         size = stop - start
         return counted._replace(reported=np.zeros(size, dtype=np.bool_), source=np.full(size, ASSUMED, dtype=np.int64))
 
@@ -196,7 +273,7 @@ def assumed_usage(ledger: Ledger, policy: Policy) -> RatioUsage:
     """The provider of a simulated session, or one about which nothing is known."""
     if ledger.usage_ratio is not None:
         return RatioUsage(ledger.usage_ratio, ledger.usage_reported_from)
-    return AssumedUsage(getattr(policy.settings, "default_factor", Settings.default_factor))
+    return AssumedUsage(getattr(policy.settings, "default_factor", defaults.DEFAULT_FACTOR))
 
 
 def settings_of(policy: Policy) -> dict[str, Any]:
@@ -206,36 +283,29 @@ def settings_of(policy: Policy) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in (settings.__dataclass_fields__ if names is None else names)}
 
 
-_START_VALUES = {"real_as_of": -1, "calibrated": -1, "decision_tokens": -1, "threshold": -1}
-
-
-def empty_columns(ledger: Ledger) -> dict[str, NDArray[Any]]:
+def empty_columns(ledger: Ledger, policy: Policy) -> dict[str, NDArray[Any]]:
     """Columns of a trace before anything is known."""
-    size = ledger.step_count
-    columns: dict[str, NDArray[Any]] = {
-        name: np.full(size, np.nan)
-        if name in FLOAT_COLUMNS
-        else np.full(size, _START_VALUES.get(name, 0), dtype=np.int64)
-        for name in TRACE_COLUMNS
-    }
+    columns = {column.name: column.empty(ledger.step_count) for column in (*COMMON_COLUMNS, *policy.columns)}
     columns["recorded_prompt_tokens"] = ledger.steps["prompt_tokens"].copy()
     return columns
 
 
-def _write_quiet(columns: dict[str, NDArray[Any]], step: int, quiet: Quiet) -> None:
+def _write_quiet(columns: dict[str, NDArray[Any]], step: int, quiet: Quiet, heads: Heads) -> None:
     place = slice(step, step + quiet.size)
     for name, values in quiet.columns.items():
         columns[name][place] = values
     columns["modelled_prompt_tokens"][place] = quiet.counted.tokens
     columns["prompt_tokens_source"][place] = quiet.counted.source
+    columns["head"][place] = heads.place(quiet.head)
 
 
-def _write_decided(columns: dict[str, NDArray[Any]], step: int, decided: Decided) -> None:
-    evidence = decided.decision.evidence
-    for name, value in zip(evidence._fields, evidence, strict=True):
+def _write_decided(columns: dict[str, NDArray[Any]], step: int, decided: Decided, head: int) -> None:
+    for name, value in decided.decision.evidence.items():
         columns[name][step] = value
     columns["modelled_prompt_tokens"][step] = decided.counted.tokens
     columns["prompt_tokens_source"][step] = decided.counted.source
+    columns["overflow"][step] = decided.refused
+    columns["head"][step] = head
 
 
 def _notes(columns: dict[str, NDArray[Any]]) -> tuple[str, ...]:
@@ -250,12 +320,12 @@ def observe_recorded(
     """The shadow trace: a policy's arithmetic over the requests that were really sent, without ever acting.
 
     `fired` means "would have fired". At the first step after a recorded compaction the decision is made on what the
-    request would have been without it, as ContextGuard does at a step that compacts; `heuristic_sent` is what was
-    sent. A recorded compaction resets the calibration, so no count is compared with a request it does not belong to.
+    request would have been without it, as at a step that compacts; `heuristic_sent` is what was sent. The requests
+    are those of the recording (Ledger.recorded_view), so the trace has no heads of its own.
     """
     run = Run(ledger, window, assumed_usage(ledger, policy) if usage is None else usage, request_bytes(ledger))
-    columns = empty_columns(ledger)
-    columns |= _recorded_heuristics(ledger, policy) | _remembered(ledger, _recorded_heuristics(ledger, policy))
+    columns = empty_columns(ledger, policy)
+    columns |= _recorded_heuristics(ledger, policy.estimator(ledger))
     columns |= policy.shadow(run, columns)
     recorded = ledger.steps["prompt_tokens"]
     counted = _recorded_counts(run, columns)
@@ -264,18 +334,16 @@ def observe_recorded(
     columns["overflow"] = (columns["modelled_prompt_tokens"] > window).astype(np.int64)
     settings = {**settings_of(policy), "mode": "shadow"}
     notes = (*_notes(columns), *run.usage.notes(compacted=False))
-    return Trace(policy.name, settings, __version__, window, columns, notes=notes)
+    return Trace(policy.name, settings, __version__, window, columns, notes=notes, declared=policy.columns)
 
 
-def _recorded_heuristics(ledger: Ledger, policy: Policy) -> dict[str, NDArray[Any]]:
-    """Contents and heuristics of the recorded requests, with and without the compaction just before each."""
-    settings = policy.settings if isinstance(policy.settings, Settings) else Settings()
-    costs = Costs.of(ledger, settings)
+def _recorded_heuristics(ledger: Ledger, estimator: Estimator) -> dict[str, NDArray[Any]]:
+    """Contents and estimates of the recorded requests, with and without the compaction just before each."""
     at, epoch = ledger.steps["at"], ledger.steps["epoch"]
     before = np.append(epoch[:1], epoch[:-1])
-    tokens, counts = _epoch_offsets(ledger, costs)
-    sent = costs.fixed + costs.prefix[at] + tokens[epoch + 1]
-    decided = costs.fixed + costs.prefix[at] + tokens[before + 1]
+    tokens, counts = _epoch_offsets(ledger, estimator)
+    log = estimator.fixed + estimator.log()[at]
+    sent, decided = log + tokens[epoch + 1], log + tokens[before + 1]
     return {
         "contents_built": at + counts[before + 1],
         "contents_decided": at + counts[before + 1],
@@ -287,37 +355,13 @@ def _recorded_heuristics(ledger: Ledger, policy: Policy) -> dict[str, NDArray[An
     }
 
 
-def _epoch_offsets(ledger: Ledger, costs: Costs) -> tuple[Ints, Ints]:
+def _epoch_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
     """What the base of each epoch costs beyond the log before it, in tokens and in messages."""
     tokens, counts = [0], [0]
     for epoch, base in enumerate(ledger.bases):
-        priced = sum(ledger.price(base.view, name, epoch=epoch) for name in costs.names)
-        tokens.append(priced - int(costs.prefix[base.at]))
+        tokens.append(estimator.recorded(base.view, epoch) - int(estimator.log()[base.at]))
         counts.append(content_count(base.view) - base.at)
     return np.array(tokens, dtype=np.int64), np.array(counts, dtype=np.int64)
-
-
-def _remembered(ledger: Ledger, heuristics: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """What ContextGuard would have remembered before each step: the last reported count of the same epoch."""
-    recorded, epoch = ledger.steps["prompt_tokens"], ledger.steps["epoch"]
-    size = len(recorded)
-    told = np.maximum.accumulate(np.where(recorded > 0, np.arange(size), -1)) if size else np.zeros(0, dtype=np.int64)
-    as_of = np.append(np.full(min(size, 1), -1), told[:-1])
-    previous = np.append(epoch[:1], epoch[:-1])
-    known = (as_of >= 0) & (epoch[as_of] == previous)
-    return {
-        "real_loaded": np.where(known, recorded[as_of], 0),
-        "real_as_of": np.where(known, as_of, -1),
-        "last_heuristic_loaded": _last_heuristics(heuristics["heuristic_sent"], heuristics["contents_sent"]),
-    }
-
-
-def _last_heuristics(sent: Ints, contents: Ints) -> Ints:
-    """The heuristic kept before each step: that of the last request which was not empty."""
-    size = len(sent)
-    place = np.maximum.accumulate(np.where(contents > 0, np.arange(size), -1)) if size else np.zeros(0, dtype=np.int64)
-    kept = np.where(place >= 0, sent[place], 0)
-    return np.append(np.zeros(min(size, 1), dtype=np.int64), kept[:-1])
 
 
 def _recorded_counts(run: Run, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:

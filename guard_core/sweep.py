@@ -14,19 +14,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from guard_core import defaults
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.errors import SettingError
 from guard_core.findings.words import at_step
-from guard_core.lanes import can_run, is_plain, run_lanes
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import DEFAULT_POLICY, PolicyKind, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.replay import assumed_usage, replay
 from guard_core.simulator.running import vain_streaks
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.usage import Usage
+from guard_core.window import parse_window
 
 MOST_CELLS = 100_000  # a grid larger than this is a mistake
 
@@ -88,7 +87,7 @@ def sweep(
     axes: Mapping[str, Sequence[Any]],
     *,
     window: int,
-    policy: str = "contextguard",
+    policy: str = DEFAULT_POLICY,
     settings: Mapping[str, Any] | None = None,
     usage: Usage | None = None,
     summarizer: SizeModel | None = None,
@@ -163,7 +162,7 @@ def session_cells(
     axes: Mapping[str, Sequence[Any]],
     *,
     window: int,
-    policy: str = "contextguard",
+    policy: str = DEFAULT_POLICY,
     settings: Mapping[str, Any] | None = None,
     usage: Usage | None = None,
     summarizer: SizeModel | None = None,
@@ -186,17 +185,26 @@ def _session_cells(
     windows = [int(point.get("window", window)) for point in points]
     policies = [_policy(point, policy, settings) for point in points]
     figures: list[Figures | None] = [None] * len(points)
-    if is_plain(ledger) and (usage is not None or ledger.usage_ratio is not None):
-        fast = [index for index, made in enumerate(policies) if can_run(made, summarizer)]
-        known = usage or assumed_usage(ledger, policies[0])
-        found = run_lanes(ledger, [policies[i] for i in fast], [windows[i] for i in fast], known, summarizer)
-        for index, row in zip(fast, found or (), strict=False):
-            figures[index] = Figures(*row)
+    if usage is not None or ledger.usage_ratio is not None:
+        for kind, indices in _by_kind(policies).items():
+            if kind.lanes is not None:
+                alike = [policies[index] for index in indices]
+                known = usage or assumed_usage(ledger, alike[0])
+                rows = kind.lanes(ledger, alike, [windows[index] for index in indices], known, summarizer)
+                for index, row in zip(indices, rows, strict=True):
+                    figures[index] = None if row is None else Figures(*row)
     for index, made in enumerate(policies):
         if figures[index] is None:
             trace = replay(ledger, made, window=windows[index], usage=usage, summarizer=summarizer)
             figures[index] = figures_of(trace)
     return [Cell(point, size, (item,)) for point, size, item in zip(points, windows, figures, strict=True) if item]
+
+
+def _by_kind(policies: Sequence[Policy]) -> dict[PolicyKind, list[int]]:
+    groups: dict[PolicyKind, list[int]] = {}
+    for index, policy in enumerate(policies):
+        groups.setdefault(policy_kind(policy.name), []).append(index)
+    return groups
 
 
 def _policy(point: Mapping[str, Any], policy: str, settings: Mapping[str, Any]) -> Policy:
@@ -229,7 +237,7 @@ def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
         raise SettingError(f"an axis is written NAME=FROM:TO:STEP or NAME=VALUE,VALUE, not {text[:60]!r}")
     found = _range(values) if ":" in values else tuple(item.strip() for item in values.split(","))
     if name == "window":
-        return name, tuple(_window(value) for value in found)
+        return name, tuple(parse_window(str(value)) for value in found)
     return name, found
 
 
@@ -247,18 +255,11 @@ def _range(text: str) -> tuple[Any, ...]:
     return tuple(int(value) if value == int(value) else value for value in values)
 
 
-def _window(value: Any) -> int:
-    plain = str(value).replace("_", "").lower()
-    unit = {"k": 1_000, "m": 1_000_000}.get(plain[-1:], 1)
-    digits = plain[:-1] if unit > 1 else plain
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 13):
-        raise SettingError(f"a window is a number of tokens, not {str(value)[:40]!r}")
-    return int(digits) * unit
-
-
-def default_axes() -> dict[str, tuple[Any, ...]]:
-    """The grid that is swept where none is asked for: buffers around the default, and the cap."""
-    return {"buffer": ("auto", "5%", "10%", "15%", "20%", "25%", "30%"), "cap": (2.0, 3.0, defaults.FACTOR_CAP)}
+def default_axes(policy: str = DEFAULT_POLICY, profile: str = "") -> dict[str, tuple[Any, ...]]:
+    """The grid that is swept where none is asked for: what the policy publishes for it. Raises UnknownName."""
+    kind = policy_kind(policy)
+    unused = kind.unused(profile)
+    return {item.name: item.sweep for item in kind.settings if item.sweep and item not in unused}
 
 
 def failed(result: SweepResult, wanted: Iterable[str]) -> bool:

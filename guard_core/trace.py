@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,34 +13,32 @@ from numpy.typing import NDArray
 
 from guard_core.views import Span, View
 
-# Every column has one entry per step (model call). Ints are -1 where there is no value.
-TRACE_COLUMNS: dict[str, str] = {
-    "contents_built": "messages in the request as built from the log",
-    "contents_decided": "messages after an existing summary was injected",
-    "contents_sent": "messages in the request that was sent",
-    "heuristic_built": "heuristic tokens of the request as built",
-    "heuristic_decided": "heuristic tokens the decision was made on",
-    "heuristic_sent": "heuristic tokens of the request that was sent",
-    "real_loaded": "prompt tokens the policy remembered from the step before, 0: none",
-    "last_heuristic_loaded": "heuristic tokens the policy remembered from the step before, 0: none",
-    "recorded_prompt_tokens": "provider's count in the recording at this call, whatever was replayed",
-    "modelled_prompt_tokens": "what the provider would count for the request this replay sent",
-    "prompt_tokens_source": "index into PROMPT_SOURCES",
-    "correction_raw": "prompt tokens / last heuristic before clamping (float, nan: none)",
-    "correction": "factor that was applied (float)",
-    "correction_source": "index into CORRECTION_SOURCES",
-    "calibrated": "heuristic x correction, truncated",
-    "decision_tokens": "the number compared with the threshold",
-    "threshold": "tokens at which the policy fires",
-    "fired": "1: a compaction was made at this step",
-    "watermark": "events of the log that the summary stands for, after the step",
-    "summary_bytes": "UTF-8 bytes of the stored summary, after the step",
-    "overflow": "1: the request sent was larger than the window",
-    "real_as_of": "step at which real_loaded was measured, -1: none",
-    "held": "index into HELD_REASONS: why a policy that wanted to compact did not, or did in vain",
-}
-FLOAT_COLUMNS = frozenset({"correction_raw", "correction"})
-CORRECTION_SOURCES = ("none", "ratio", "default", "default_with_real")
+if TYPE_CHECKING:
+    from guard_core.ledger import Ledger
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A column of a trace: one entry per step. Whole numbers unless `real`; `none` is the entry where there is no value
+    (nan in a real column). `words` names the values of a column that is an index into them."""
+
+    name: str
+    meaning: str
+    unit: str = "tokens"
+    none: int | None = None
+    real: bool = False
+    words: tuple[str, ...] = ()
+    label: str = ""  # a short head for tables, "" where the column is not shown there
+
+    @property
+    def start(self) -> float:
+        """The entry before anything is known."""
+        return math.nan if self.real else self.none or 0
+
+    def empty(self, size: int) -> NDArray[Any]:
+        """The column before anything is known."""
+        return np.full(size, self.start, dtype=np.float64 if self.real else np.int64)
+
+
 PROMPT_SOURCES = ("none", "provider", "modelled", "assumed")
 HELD_REASONS = (
     "",
@@ -50,6 +49,37 @@ HELD_REASONS = (
     "nothing can fit the window: what a compaction cannot shrink is over it already",
 )
 NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
+SWITCH, INDEX = "switch", "index"  # units of columns that are no quantities
+
+# What every trace has; a policy declares the columns that are its own.
+COMMON_COLUMNS: tuple[Column, ...] = (
+    Column("contents_built", "messages in the log when the request was built", "messages"),
+    Column("contents_decided", "messages of the request that the decision was made on", "messages"),
+    Column("contents_sent", "messages in the request that was sent", "messages", label="messages"),
+    Column("heuristic_built", "the policy's estimate of a request with the whole log"),
+    Column("heuristic_decided", "the policy's estimate of the request that the decision was made on", label="estimate"),
+    Column("heuristic_sent", "the policy's estimate of the request that was sent"),
+    Column(
+        "recorded_prompt_tokens",
+        "provider's count in the recording at this call, whatever was replayed",
+        none=-1,
+        label="recorded",
+    ),
+    Column(
+        "modelled_prompt_tokens", "what the provider counts for the request this replay sent", none=-1, label="modelled"
+    ),
+    Column("prompt_tokens_source", "where the modelled count comes from", INDEX, words=PROMPT_SOURCES),
+    Column("decision_tokens", "the number compared with the threshold", none=-1, label="decided on"),
+    Column("threshold", "tokens at which the policy fires", none=-1, label="threshold"),
+    Column("fired", "a compaction was made at this step", SWITCH, label="compacts"),
+    Column(
+        "held", "why a policy that wanted to compact did not, or did in vain", INDEX, words=HELD_REASONS, label="remark"
+    ),
+    Column("overflow", "a request that was sent at this step was larger than the window", SWITCH, label="overflow"),
+    Column("watermark", "events of the log that the summary stands for, after the step", "events"),
+    Column("summary_bytes", "UTF-8 bytes of the stored summary, after the step", "bytes"),
+    Column("head", "which view was sent: an index into the trace's heads", INDEX),
+)
 
 
 class Term(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,13 +128,43 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False
     kept_from: int = 0  # then the events from here on
     in_turn: View = ()  # up to step `turn_end` they send this in place of `carried`
     turn_end: int = -1
+    point: str = ""  # the trigger point, where it is not the one before every call
     cut: tuple[int, int, int] | None = None  # event index raw, aligned, anchored
     notes: tuple[str, ...] = ()
 
 
+class Head(NamedTuple):
+    """How a request is made at some steps: `view`, then the log's events from `kept_from` on, in `form` where one is
+    named."""
+
+    view: View
+    kept_from: int
+    form: str = ""
+
+    def at(self, ledger: Ledger | None, at: int) -> View:
+        """The view over a log of `at` events. Without a ledger a form is named although it may change nothing."""
+        if self.kept_from >= at:
+            return self.view
+        tail = ledger.span(self.kept_from, at, self.form) if ledger else Span(self.kept_from, at, self.form)
+        return (*self.view, tail)
+
+
+WHOLE_LOG = Head((), 0)
+
+
+def head_of(view: View, at: int) -> Head:
+    """The head of one request that was built over `at` events."""
+    if view and isinstance(view[-1], Span) and view[-1].stop == at:
+        return Head(view[:-1], view[-1].start, view[-1].form)
+    return Head(view, at)
+
+
 @dataclass(frozen=True)
 class Trace:
-    """The result of one replay. Equal inputs give equal bytes, and so an equal digest."""
+    """The result of one replay. Equal inputs give equal bytes, and so an equal digest.
+
+    `columns` has those of COMMON_COLUMNS and those that the policy declared.
+    """
 
     policy: str
     settings: dict[str, Any]
@@ -114,34 +174,33 @@ class Trace:
     compactions: tuple[CompactionRecord, ...] = ()
     notes: tuple[str, ...] = ()
     state: Any = field(default=None, compare=False)
+    declared: tuple[Column, ...] = ()
+    heads: tuple[Head, ...] = (WHOLE_LOG,)
 
     def __len__(self) -> int:
         return len(self.columns["fired"])
 
-    def view(self, step: int, at: int) -> View:
-        """What was sent at a step whose request was built over `at` log events."""
-        past = [record for record in self.compactions if record.step <= step]
-        if not past or self._unchanged(step):
-            return (Span(0, at),) if at else ()
-        if past[-1].step == step:
-            return past[-1].after
-        kept: View = (Span(past[-1].kept_from, at),) if past[-1].kept_from < at else ()
-        return (*(past[-1].in_turn if step < past[-1].turn_end else past[-1].carried), *kept)
+    @property
+    def all_columns(self) -> tuple[Column, ...]:
+        """The common columns, then those of the policy."""
+        return (*COMMON_COLUMNS, *self.declared)
 
-    def _unchanged(self, step: int) -> bool:
-        """Did the policy give up and send the whole log, without its summary (a failed sliding compaction)."""
-        names = ("held", "fired", "contents_built", "contents_sent", "heuristic_built", "heuristic_sent")
-        held, fired, built, sent, tokens, tokens_sent = (int(self.columns[name][step]) for name in names)
-        gave_up = held in (NOTHING_TO_COMPACT, SUMMARISER_FAILED) and not fired
-        return gave_up and built == sent and tokens == tokens_sent
+    def column(self, name: str) -> NDArray[Any]:
+        """A column by its name; one that the policy does not have is empty: -1 everywhere."""
+        return self.columns[name] if name in self.columns else np.full(len(self), -1, dtype=np.int64)
+
+    def view(self, step: int, at: int, ledger: Ledger | None = None) -> View:
+        """What was sent at a step whose request was built over `at` log events. Without the ledger a form may be named
+        although it changes nothing there."""
+        return self.heads[int(self.columns["head"][step])].at(ledger, at)
 
     def digest(self) -> str:
-        """SHA-256 over policy, settings, engine version, window, columns and compaction records."""
+        """SHA-256 over policy, settings, engine version, window, columns, heads and compaction records."""
         digest = hashlib.sha256()
-        head = (self.policy, self.settings, self.engine_version, self.window, self.compactions)
+        head = (self.policy, self.settings, self.engine_version, self.window, self.compactions, self.heads)
         digest.update(msgspec.json.encode(head, order="deterministic"))
-        for name in TRACE_COLUMNS:
-            column = self.columns[name]
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(column, dtype="<f8" if name in FLOAT_COLUMNS else "<i8").tobytes())
+        for column in self.all_columns:
+            digest.update(column.name.encode())
+            values = self.columns[column.name]
+            digest.update(np.ascontiguousarray(values, dtype="<f8" if column.real else "<i8").tobytes())
         return digest.hexdigest()

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from guard_core.anchors import Anchors
 from guard_core.attribution import USUAL, Attribution, attribute
 from guard_core.baselines import count_changes, model_changes, silent_truncations, unexplained_rises
-from guard_core.ledger import Ints, Ledger
+from guard_core.forms import get_form
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.views import Inserted, Segment, Span, Synthetic, View
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
@@ -49,8 +50,9 @@ class Usage(Protocol):
         """The count of the request `view` sent at `step`, whose heuristic estimate (all of it) is `heuristic`."""
         ...
 
-    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints) -> CountedRun:
-        """The counts of steps `start` to `stop`, where step k sends `head` and the events `kept_from` to `at[k]`."""
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        """The counts of steps `start` to `stop`, where step k sends `head` and the events `kept_from` to `at[k]`, in
+        `form` if one is named."""
         ...
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ class RatioUsage:
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         return Counted(int(heuristic * self.ratio), step >= self.reported_from, 2)
 
-    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints) -> CountedRun:
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         tokens = (heuristics * self.ratio).astype(np.int64)
         source = np.full(stop - start, MODELLED, dtype=np.int64)
         return CountedRun(tokens, np.arange(start, stop) >= self.reported_from, source)
@@ -99,23 +101,69 @@ class AttributedUsage:
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         recorded = int(self.ledger.steps["prompt_tokens"][step])
-        if recorded > 0 and self._same(step, view, epoch):
+        plain, saved = self._without_forms(view)
+        same = recorded > 0 and self._same(step, plain, epoch)
+        if same and plain == view:
             return Counted(recorded, True, PROVIDER)
-        return Counted(max(0, self._price(step, view, epoch)[0]), recorded > 0, self._source)
+        tokens = recorded if same else self._price(step, plain, epoch)[0]
+        return Counted(max(0, tokens - saved), recorded > 0, self._source)
 
-    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints) -> CountedRun:
+    def _without_forms(self, view: View) -> tuple[View, int]:
+        """The same view with its events as they are in the log, and the tokens that their forms save."""
+        if not any(isinstance(segment, Span) and segment.form for segment in view):
+            return view, 0
+        plain: list[Segment] = []
+        tokens = 0
+        for segment in view:
+            if isinstance(segment, Span) and segment.form:
+                saved = self._saved(segment.form)
+                tokens += saved.item(segment.stop) - saved.item(segment.start)
+                plain.append(Span(segment.start, segment.stop))
+            else:
+                plain.append(segment)
+        return tuple(plain), tokens
+
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         """As `one`, step by step. Inserted messages in `head` are those of the epoch of step `start`."""
+        changed = self.ledger.first_changed(kept_from, form) if form else self.ledger.event_count
+        split = start + int(np.searchsorted(self.ledger.steps["at"][start:stop], changed, side="right"))
+        if (
+            form and split < stop
+        ):  # steps are in the log's order, so that the form changes the requests of the later ones
+            plain = self.run(start, split, head, kept_from, heuristics[: split - start])
+            return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
         epoch = self._epoch(start, head)
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
+        head, saved = self._without_forms(formed := head)
         for first, last in self._alike(start, stop, kept_from):
             view = (*head, Span(kept_from, int(self.ledger.steps["at"][first])))
             place = slice(first - start, last - start)
             modelled[place] = self._price_run(first, last, view, epoch)
             sent[place] = self._same(first, view, epoch)
         sent &= recorded > 0
-        source = np.where(sent, PROVIDER, self._source).astype(np.int64)
-        return CountedRun(np.where(sent, recorded, np.maximum(modelled, 0)), recorded > 0, source)
+        source = np.where(sent & (formed == head), PROVIDER, self._source).astype(np.int64)
+        tokens = np.where(sent, recorded, np.maximum(modelled, 0)) - saved
+        return CountedRun(np.maximum(tokens, 0), recorded > 0, source)
+
+    def _formed(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str) -> CountedRun:
+        """The counts of steps in whose requests a form changes something, so that none of them was sent."""
+        plain = self.run(start, stop, head, kept_from, heuristics)
+        saved = self._saved(form)
+        tokens = plain.tokens - (saved[self.ledger.steps["at"][start:stop]] - saved[kept_from])
+        return CountedRun(np.maximum(tokens, 0), plain.reported, np.full(stop - start, self._source, dtype=np.int64))
+
+    def _saved(self, form: str) -> Ints:
+        """Prefix sums of what a form saves, in attributed tokens: of each event the share of its bytes."""
+        if form not in self._savings:
+            fewer = -get_form(form).changes(self.ledger, "bytes")
+            total = np.maximum(self.ledger.events["bytes"], 1)
+            self._savings[form] = prefix_sums(fewer * self.attribution.tokens // total)
+        return self._savings[form]
+
+    @cached_property
+    def _savings(self) -> dict[str, Ints]:
+        return {}
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""
@@ -249,6 +297,10 @@ def _overhead_source(attribution: Attribution) -> str:
     return "usual for this agent" if attribution.overhead_source == USUAL else "as the prompts after compactions allow"
 
 
+def _joined(first: CountedRun, second: CountedRun) -> CountedRun:
+    return CountedRun(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+
+
 def replaced(view: View) -> bool:
     """Does a message that a replayed compaction wrote stand in the place of events."""
     return any(isinstance(segment, Synthetic) for segment in view)
@@ -268,8 +320,8 @@ def normal(view: View) -> View:
             made.append(segment)
         elif segment.start < segment.stop:
             last = made[-1] if made else None
-            if isinstance(last, Span) and last.stop == segment.start:
-                made[-1] = Span(last.start, segment.stop)
+            if isinstance(last, Span) and (last.stop, last.form) == (segment.start, segment.form):
+                made[-1] = Span(last.start, segment.stop, segment.form)
             else:
                 made.append(segment)
     return tuple(made)

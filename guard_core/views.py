@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from guard_core.events import Event, Role, TextPart
-
-if TYPE_CHECKING:
-    from guard_core.sessions import Session
-
+from guard_core.events import Event
 
 # `gc=False`: values hold no cycles, and a replay that compacts at every step makes hundreds of thousands of them.
 
 
-class Span(msgspec.Struct, frozen=True, gc=False, tag="span"):
-    """Log events `start` to `stop` (exclusive), kept as they are."""
+class Span(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="span"):
+    """Log events `start` to `stop` (exclusive), as they are or in a form that changes some (guard_core.forms)."""
 
     start: int
     stop: int
+    form: str = ""
 
 
 class Inserted(msgspec.Struct, frozen=True, gc=False, tag="inserted"):
@@ -61,35 +57,7 @@ def content_count(view: View) -> int:
 
 
 def kept_events(view: View) -> Iterator[range]:
-    """The ranges of log events that the view still holds verbatim, in the view's order."""
+    """The ranges of log events that the view still holds as they are, in the view's order."""
     for segment in view:
-        if isinstance(segment, Span) and segment.start < segment.stop:
+        if isinstance(segment, Span) and segment.start < segment.stop and not segment.form:
             yield range(segment.start, segment.stop)
-
-
-def materialise(view: View, session: Session, epoch: int = -1) -> tuple[Event, ...]:
-    """The messages of a view. `epoch` says whose inserted messages the view means.
-
-    A synthetic message of which only the size is known becomes a note of exactly that many bytes.
-    """
-    return tuple(event for segment in view for event in _messages(segment, session, epoch))
-
-
-def _messages(segment: Segment, session: Session, epoch: int) -> tuple[Event, ...]:
-    match segment:
-        case Span(start, stop):
-            return session.events[start:stop]
-        case Inserted(index):
-            return (session.compactions[epoch].messages[index],)
-        case Rewritten(message=message):
-            return (message,)
-        case Synthetic():
-            return (Event(role=Role.USER, parts=(TextPart(synthetic_text(segment)),), meta=True),)
-
-
-def synthetic_text(message: Synthetic) -> str:
-    """The text of a synthetic message, or a note that only its size is modelled."""
-    if message.text is not None:
-        return message.text
-    note = f"[{message.kind} of {message.bytes} bytes: only its size is modelled]"
-    return note[: message.bytes].ljust(message.bytes)

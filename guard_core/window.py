@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from guard_core import defaults
 from guard_core.errors import SettingError
+from guard_core.sizes import parse_count, parse_share
 
 
 @dataclass(frozen=True)
@@ -73,26 +74,29 @@ def limits(
 
 def parse_window(text: str) -> int:
     """A window as typed ("200000", "128,000", "200k", "1M") in tokens. Raises SettingError."""
-    plain = "".join(text.split()).replace("_", "").replace(",", "").lower()
-    unit = {"k": 1_000, "m": 1_000_000}.get(plain[-1:], 1)
-    digits = plain[:-1] if unit > 1 else plain
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 13):
-        raise SettingError(f"a window is a number of tokens such as 200000, 200k or 1M, not {text.strip()[:40]!r}")
-    tokens = int(digits) * unit
+    try:
+        tokens = parse_count(text, "a window", 0, defaults.MOST_TOKENS)
+    except SettingError as error:
+        allowed = "a number of tokens such as 200000, 200k or 1M"
+        raise SettingError(f"a window is {allowed}, not {text.strip()[:40]!r}") from error
     if not defaults.MIN_WINDOW <= tokens <= defaults.MAX_WINDOW:
         raise SettingError(f"a window has {defaults.MIN_WINDOW:,} to {defaults.MAX_WINDOW:,} tokens, not {tokens:,}")
     return tokens
 
 
-def parse_buffer(text: str) -> str:
-    """A buffer as typed ("auto", "20000", "20_000", "15%") in its plain form. Raises SettingError."""
-    plain = text.strip().replace("_", "").replace(",", "")
-    if plain == "auto" or (plain.isascii() and plain.isdigit() and len(plain) < 16):
-        return plain
+def parse_buffer(text: str, what: str = "buffer") -> str:
+    """A size as typed: "auto", tokens ("20000", "20k") or a share of the window ("15%"), in its plain form.
+
+    Raises SettingError.
+    """
+    plain = text.strip()
     try:
-        share = float(plain.removesuffix("%"))
-    except ValueError:
-        share = -1.0
-    if plain.endswith("%") and 0 <= share <= 100:
-        return plain
-    raise SettingError(f"buffer is auto, a number of tokens or a share of the window such as 15%, not {text[:40]!r}")
+        if plain == "auto":
+            return plain
+        return (
+            parse_share(plain, what) if plain.endswith("%") else str(parse_count(plain, what, 0, defaults.MOST_TOKENS))
+        )
+    except SettingError as error:
+        raise SettingError(
+            f"{what} is auto, a number of tokens or a share of the window such as 15%, not {text[:40]!r}"
+        ) from error

@@ -22,7 +22,7 @@ from guard_core.findings import (
 )
 from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Provenance, Sourced
@@ -36,7 +36,7 @@ from inspector import convert
 from inspector.figures.timeline import Timeline, timeline
 from inspector.kept import Kept
 from inspector.models import Session
-from inspector.presenters.whatif import DEFAULT_POLICY, Choice
+from inspector.presenters.whatif import Choice
 from inspector.replaying import stored
 from inspector.replaying.messages import Task
 from inspector.replaying.processes import REPLAYS, LongReplay
@@ -198,7 +198,8 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
     """`replayed`: the replay, where it was made before."""
     ledger = convert.load_ledger(row)
     attribution = convert.load_attribution(row) or attribute(ledger)
-    policy = get_policy(choice.policy or DEFAULT_POLICY, **choice.engine_settings())
+    head = convert.load_head(row)
+    policy = get_policy(choice.kind.name, **choice.engine_settings(head))
     window = window_of(row, choice)
     usage = usage_for(ledger, attribution)
     simulated = ledger.usage_ratio is not None
@@ -209,7 +210,6 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
         replayed = replay(
             ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
         )
-    head = convert.load_head(row)
     facts = Facts(
         head, ledger, attribution, judge_session(head, window_of(row, Choice())), convert.request_words_of(row)
     )

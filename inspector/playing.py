@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import repeat
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from guard_core.errors import GuardError, UnknownName
+from guard_core.errors import UnknownName
 from guard_core.ledger import Ledger
-from guard_core.policies import POLICIES, get_policy
+from guard_core.policies import POLICIES, get_policy, policy_kind
 from guard_core.policies.base import Policy
-from guard_core.policies.contextguard.settings import PROFILES
 from guard_core.replay import replay
 from guard_core.simulator.flow import Simulation, play
 from guard_core.simulator.running import count_injections, loop_lengths
@@ -74,21 +72,9 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 # ---- what can be chosen
 
 
-@cache
 def profiles_of(policy: str) -> tuple[str, ...]:
     """The profiles that a policy knows, its default first; none for a policy without profiles."""
-    default = str(getattr(get_policy(policy).settings, "profile", ""))
-    if not default:
-        return ()
-    return (default, *(name for name in (*PROFILES, "seed") if name != default and _knows(policy, name)))
-
-
-def _knows(policy: str, profile: str) -> bool:
-    try:
-        get_policy(policy, profile=profile)
-    except GuardError:
-        return False
-    return True
+    return policy_kind(policy).profile_names
 
 
 def guards(policies: Iterable[str], profiles: Iterable[str]) -> tuple[Guard, ...]:
@@ -108,11 +94,9 @@ def _of_policy(policy: str, wanted: set[str]) -> Iterator[Guard]:
         yield Guard(policy, profile)
 
 
-@cache
 def all_profiles() -> tuple[str, ...]:
     """The profiles of all policies, each once."""
-    found = {name for policy in POLICIES for name in profiles_of(policy)}
-    return tuple(name for name in (*PROFILES, "seed") if name in found)
+    return tuple(dict.fromkeys(name for policy in POLICIES for name in profiles_of(policy)))
 
 
 def make_policy(guard: Guard) -> Policy:

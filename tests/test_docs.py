@@ -7,7 +7,6 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from guard_core.policies import POLICIES
-from guard_core.policies.contextguard.settings import NAMES
 from guard_core.recordings import FORMATS
 
 ROOT = Path(__file__).parent.parent
@@ -21,9 +20,14 @@ def test_every_policy_has_a_paragraph(name):
     assert f"**`{name}`**" in ENGINE
 
 
-@pytest.mark.parametrize("name", NAMES[1:])
+@pytest.mark.parametrize("name", sorted({item.name for kind in POLICIES.values() for item in kind.settings}))
 def test_every_setting_of_a_policy_is_named(name):
     assert f"`{name}`" in ENGINE
+
+
+@pytest.mark.parametrize("kind", POLICIES.values(), ids=lambda kind: kind.name)
+def test_every_profile_of_a_policy_is_named(kind):
+    assert all(f"`{name}`" in ENGINE for name in kind.profile_names)
 
 
 @pytest.mark.parametrize("format_", FORMATS, ids=lambda item: item.label)

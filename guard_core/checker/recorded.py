@@ -17,8 +17,8 @@ from guard_core.checker.shared import (
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import TRIGGER_NOT_RECORDED, Finding
+from guard_core.requests import materialise
 from guard_core.tokens.lexical import lexical_tokens
-from guard_core.views import materialise
 from guard_core.window_evidence import Status
 
 _MARKS = "\"'“‘« "  # a request that its agent wrote in quotation marks is quoted without them

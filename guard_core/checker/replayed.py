@@ -18,9 +18,10 @@ from guard_core.checker.shared import (
 )
 from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
 from guard_core.findings.claims import Finding
+from guard_core.requests import materialise
 from guard_core.tokens.heuristic import event_costs
 from guard_core.trace import FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW, STILL_OVER
-from guard_core.views import Span, Synthetic, View, materialise
+from guard_core.views import Span, Synthetic, View
 
 GAP = 0.05  # of the threshold
 INLINE, INLINE_REAL = 0.25, 0.6  # of the estimate

@@ -13,11 +13,12 @@ from guard_core.ledger import Ledger
 from guard_core.models import context_window, documented_windows
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
+from guard_core.requests import materialise
 from guard_core.sessions import Provenance, RecordedCompaction, Session
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import Usage, usage_for
-from guard_core.views import Rewritten, Span, View, materialise
+from guard_core.views import Rewritten, Span, View
 from guard_core.window_evidence import Status, WindowJudgement
 
 MANUAL_WORDS = ("manual", "user")

@@ -9,21 +9,10 @@ from typing import Any
 from guard_core import cli
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
-from guard_core.trace import CORRECTION_SOURCES, HELD_REASONS, PROMPT_SOURCES, Trace
+from guard_core.trace import SWITCH, Column, Trace
 from guard_core.window_evidence import WindowJudgement
 
 HELP = "run a session again under a policy"
-
-_NONE_BELOW_ZERO = frozenset(
-    {"recorded_prompt_tokens", "modelled_prompt_tokens", "calibrated", "decision_tokens", "threshold", "real_as_of"}
-)
-_NONE_AT_ZERO = frozenset({"real_loaded", "last_heuristic_loaded"})
-_SWITCHES = frozenset({"fired", "overflow"})
-_WORDS = {
-    "correction_source": CORRECTION_SOURCES,
-    "prompt_tokens_source": PROMPT_SOURCES,
-    "held": HELD_REASONS,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,37 +61,21 @@ def report(trace: Trace, window: WindowJudgement) -> dict[str, Any]:
 
 def steps(trace: Trace) -> list[dict[str, Any]]:
     """One object per step; null where there is no value."""
-    columns = {name: _values(name, column.tolist()) for name, column in trace.columns.items()}
+    columns = {column.name: _values(column, trace.columns[column.name].tolist()) for column in trace.all_columns}
     names = ("step", *columns)
     return [dict(zip(names, row, strict=True)) for row in zip(range(len(trace)), *columns.values(), strict=True)]
 
 
-def _values(name: str, values: list[Any]) -> list[Any]:
-    if name in _SWITCHES:
+def _values(column: Column, values: list[Any]) -> list[Any]:
+    if column.unit == SWITCH:
         return [bool(value) for value in values]
-    if name in _WORDS:
-        words = _WORDS[name]
-        return [words[value] if words[value] not in ("", "none") else None for value in values]
-    if name in _NONE_BELOW_ZERO:
-        return [None if value < 0 else value for value in values]
-    if name in _NONE_AT_ZERO:
-        return [value or None for value in values]
-    return [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    if column.words:
+        return [column.words[value] if column.words[value] not in ("", "none") else None for value in values]
+    if column.real:
+        return [None if math.isnan(value) else value for value in values]
+    return values if column.none is None else [None if value == column.none else value for value in values]
 
 
-_SHOWN = {
-    "step": "step from 0",
-    "contents_sent": "messages",
-    "heuristic_decided": "heuristic",
-    "recorded_prompt_tokens": "recorded",
-    "modelled_prompt_tokens": "modelled",
-    "correction": "factor",
-    "decision_tokens": "decided on",
-    "threshold": "threshold",
-    "fired": "compacts",
-    "overflow": "overflow",
-    "held": "remark",
-}
 _MOST = 60  # steps printed; --json has all
 
 
@@ -111,12 +84,13 @@ def _text(trace: Trace, window: WindowJudgement) -> str:
     interesting = [row for row in rows if row["fired"] or row["overflow"] or row["held"]]
     shown = rows if len(rows) <= _MOST else interesting[:_MOST]
     profile = trace.settings.get("profile") or "none"
+    heads = {"step": "step from 0", **{item.name: item.label for item in trace.all_columns if item.label}}
     lines = [
         f"policy {trace.policy}, profile {profile}, summaries {trace.settings['summary']}",
         f"window {trace.window:,} tokens ({window.words})",
         *trace.notes,
         "",
-        cli.table(tuple(_SHOWN.values()), [[row[name] for name in _SHOWN] for row in shown]),
+        cli.table(tuple(heads.values()), [[row[name] for name in heads] for row in shown]),
     ]
     if len(shown) < len(rows):
         lines.append(f"{len(shown)} of {len(rows):,} steps shown: those that compact, overflow or are held")

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     wanted = _failures(args.fail_on)
-    axes = _axes(args.axis)
+    axes = _axes(args.axis, args.policy, args.profile or "")
     sessions = [session for file in args.files for session in _sessions(file, args.session)]
     result = judged(axes, [_cells(session, axes, args) for session in sessions], [Ledger.of(s) for s in sessions])
     if args.json:
@@ -67,14 +67,14 @@ def _sessions(file: str, wanted: str | None) -> list[Session]:
     return found or [cli.load(file)]
 
 
-def _axes(texts: list[str]) -> dict[str, tuple[Any, ...]]:
+def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, ...]]:
     axes: dict[str, tuple[Any, ...]] = {}
     for text in texts:
         name, values = parse_axis(text)
         if name in axes:
             raise SettingError(f"the axis {name} is given twice")
         axes[name] = values
-    return axes or default_axes()
+    return axes or default_axes(policy, profile)
 
 
 def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace) -> list[Cell]:

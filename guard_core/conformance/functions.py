@@ -15,7 +15,7 @@ from guard_core.conformance.vectors import FunctionFile, VectorError, parse, set
 from guard_core.events import Event, MediaPart, Part, Role, TextPart, ToolCallPart, ToolResultPart, utf8_bytes
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check
-from guard_core.policies.contextguard.contents import Contents, Costs, truncate
+from guard_core.policies.contextguard.contents import Contents, costs_of, truncate
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.settings import PROFILES, Settings, profile_settings
 from guard_core.policies.contextguard.splits import find_split, safe_split
@@ -26,9 +26,8 @@ from guard_core.summaries.fallback import fallback_bytes
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.summaries.todos import load_todos
 from guard_core.summaries.wrapper import BEGIN, wrap
-from guard_core.tokens.calibration import Estimate, estimate
+from guard_core.tokens.calibration import CORRECTION_SOURCES, Estimate, estimate
 from guard_core.tokens.heuristic import parts_costs, render, schema_json, tool_definition_tokens
-from guard_core.trace import CORRECTION_SOURCES
 from guard_core.views import Span
 
 Case = dict[str, Any]
@@ -160,7 +159,7 @@ def _safe_split(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _find_split(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
-    contents = Contents((Span(0, ledger.event_count),), Costs.of(ledger, settings))
+    contents = Contents((Span(0, ledger.event_count),), costs_of(ledger, settings))
     found = [
         [_whole(budget), find_split(len(contents), contents.flags, contents.reach, budget)]
         for budget, _ in case["budget_to_split"]
@@ -170,7 +169,7 @@ def _find_split(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _truncate(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
-    costs = Costs.of(ledger, settings)
+    costs = costs_of(ledger, settings)
     whole = (Span(0, ledger.event_count),)
     found = [
         [_whole(window), truncate(whole, costs, int(window * settings.summariser_share))[2]]

@@ -11,13 +11,14 @@ from guard_core.conformance.vectors import COLUMNS, ScriptFile, ScriptInput, Scr
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.contextguard.contents import Costs
+from guard_core.policies.contextguard.contents import costs_of
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall, Session
 from guard_core.simulator.flow import NEVER_REPORTED, filler
 from guard_core.summaries.sizes import ScriptedSummaries
-from guard_core.trace import CORRECTION_SOURCES, SUMMARISER_FAILED, Trace
+from guard_core.tokens.calibration import CORRECTION_SOURCES
+from guard_core.trace import SUMMARISER_FAILED, Trace
 
 _STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
 
@@ -36,7 +37,7 @@ def check(data: bytes) -> Iterator[Verdict]:
 
 def _check_run(file: ScriptFile, ledger: Ledger, run: ScriptRun) -> Verdict:
     given, found = file.simulation, Comparison()
-    costs = Costs.of(ledger, Settings())
+    costs = costs_of(ledger, Settings())
     tokens = [int(costs.prefix[i + 1] - costs.prefix[i]) for i in range(ledger.event_count)]
     for number, (expected, got) in enumerate(zip(given.event_tokens, tokens, strict=False)):
         found.equal(f"event {number}", "heuristic", expected, got)

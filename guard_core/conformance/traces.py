@@ -20,14 +20,15 @@ from guard_core.conformance.vectors import (
 from guard_core.events import MediaPart, TextPart, ToolCallPart, ToolResultPart, utf8_bytes
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.contextguard.contents import Costs
+from guard_core.policies.contextguard.contents import costs_of
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.replay import replay
 from guard_core.sessions import ToolDefinition
 from guard_core.simulator.flow import Flow, Simulation, Turn, play, sized_tool
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.tokens.calibration import CORRECTION_SOURCES
 from guard_core.tokens.heuristic import schema_json, tool_definition_tokens
-from guard_core.trace import CORRECTION_SOURCES, Trace
+from guard_core.trace import Trace
 
 _KINDS = {TextPart: "t", ToolCallPart: "c", ToolResultPart: "r", MediaPart: "i"}
 
@@ -80,7 +81,7 @@ def _check_input(found: Comparison, given: TraceInput, flow: Flow, ledger: Ledge
     found.equal("input", "system_tokens", given.system_tokens, ledger.system_tokens)
     if given.tool_defs_tokens is not None:
         found.equal("input", "tool_defs_tokens", given.tool_defs_tokens, ledger.tools_tokens)
-    costs = Costs.of(ledger, Settings())  # the vectors count events as `current` does
+    costs = costs_of(ledger, Settings())  # the vectors count events as `current` does
     rows = [
         [
             event.role.value,
@@ -165,7 +166,7 @@ def _result(
         "sim_compactions": counted,
         "max_real_tokens": max((row["real_for_llm"] for row in rows), default=0),
         "overflowed": overflowed,
-        "final_event_tokens": int(Costs.of(ledger, settings).prefix[-1]),
+        "final_event_tokens": int(costs_of(ledger, settings).prefix[-1]),
         "loop_detected": False,  # the original's check can never be true (specification, section 12)
         "failed": failed,
     }

@@ -11,8 +11,8 @@ from guard_core.findings.facts import Case, Fired
 from guard_core.findings.repetition import MOST_PER_HEURISTIC
 from guard_core.findings.words import at_step, compactions_words, counted, if_window, percent, window_assumptions
 from guard_core.ledger import Ints
+from guard_core.tokens.calibration import CORRECTION_SOURCES
 from guard_core.trace import (
-    CORRECTION_SOURCES,
     FLOOR_OVER_THRESHOLD,
     FLOOR_OVER_WINDOW,
     STILL_OVER,
@@ -39,7 +39,7 @@ def rule_of(case: Case) -> Trace | None:
 def timing_gaps(case: Case) -> list[Finding]:
     """Compactions that the count of the step before would have missed."""
     trace = rule_of(case)
-    if trace is None or not case.window_counts:
+    if trace is None or "real_loaded" not in trace.columns or not case.window_counts:
         return []
     real, decided, limit = (trace.columns[name] for name in ("real_loaded", "decision_tokens", "threshold"))
     caught = [
@@ -107,7 +107,7 @@ def limited_corrections(case: Case) -> list[Finding]:
     A factor is not judged at all where most of the request is not in the file.
     """
     trace = rule_of(case)
-    if trace is None:
+    if trace is None or "correction" not in trace.columns:
         return []
     raw, applied = trace.columns["correction_raw"], trace.columns["correction"]
     ratio = trace.columns["correction_source"] == CORRECTION_SOURCES.index("ratio")

@@ -1,36 +1,52 @@
-"""Policies: one module each behind one protocol, found by name in POLICIES."""
+"""Policies: one module each behind one protocol, one line each in POLICIES."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from guard_core.errors import UnknownName
-from guard_core.policies import contextguard, none
-from guard_core.policies.base import Check, CheckEvidence, Decision, Policy, Quiet, Run
+from guard_core.policies import codex, contextguard, none
+from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
+from guard_core.policies.settings import PolicyKind, Profile, Setting
 
-__all__ = ["POLICIES", "Check", "CheckEvidence", "Decision", "Policy", "Quiet", "Run", "get_policy", "setting_names"]
+__all__ = [
+    "POLICIES",
+    "Check",
+    "Decision",
+    "Point",
+    "Policy",
+    "PolicyKind",
+    "Profile",
+    "Quiet",
+    "Run",
+    "Setting",
+    "get_policy",
+    "policy_kind",
+]
 
-POLICIES: dict[str, Callable[..., Policy]] = {
-    "none": none.make,
-    "contextguard": contextguard.threshold,
-    "contextguard-sliding": contextguard.sliding,
+POLICIES: dict[str, PolicyKind] = {
+    kind.name: kind
+    for kind in (
+        none.KIND,
+        contextguard.THRESHOLD,
+        contextguard.SLIDING,
+        codex.KIND,
+    )
 }
+DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents
+
+
+def policy_kind(name: str) -> PolicyKind:
+    """What is published of a policy. Raises UnknownName, naming those that are known."""
+    if name not in POLICIES:
+        raise UnknownName(f"there is no policy {str(name)[:40]!r}; known are {', '.join(POLICIES)}")
+    return POLICIES[name]
 
 
 def get_policy(policy: str, /, **settings: Any) -> Policy:
-    """The policy of a name with settings (values of their own type, or text as typed).
+    """The policy of a name with settings (values of their own type, or text as typed); `profile` is one of them.
 
     Raises UnknownName for an unknown policy or profile and SettingError for an unknown setting or value; both name
     what is allowed.
     """
-    if policy not in POLICIES:
-        raise UnknownName(f"there is no policy {str(policy)[:40]!r}; known are {', '.join(POLICIES)}")
-    return POLICIES[policy](**settings)
-
-
-def setting_names(policy: str) -> tuple[str, ...]:
-    """The names of a policy's settings, in order."""
-    settings = get_policy(policy).settings
-    names = getattr(settings, "__struct_fields__", None)
-    return tuple(settings.__dataclass_fields__ if names is None else names)
+    return policy_kind(policy).make(**settings)

@@ -6,30 +6,49 @@ materialised.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.errors import GuardError
+from guard_core.estimators import Estimator
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
-from guard_core.trace import CompactionRecord, Term, Trace
+from guard_core.trace import WHOLE_LOG, Column, CompactionRecord, Head, Term, Trace
 from guard_core.usage import CountedRun, Usage
 from guard_core.views import View
 
 State = Any  # a policy's own frozen value: what it remembers from step to step
 
 
+class Point(StrEnum):
+    """When a policy may look: its trigger points. A replay asks at those that the policy names, in this order."""
+
+    AFTER_CALL = "after a call"  # the model has answered, the results of its tool calls are not in the log yet
+    AFTER_RESULTS = "after tool results"  # the results of the last call are in the log, the turn goes on
+    END_OF_TURN = "at the end of a turn"  # the last call of a turn was answered, and another turn follows
+    BEFORE_TURN = "before a turn"  # the user's message is about to enter the log
+    BEFORE_CALL = "before every call"
+    ON_OVERFLOW = "on an overflow"  # the provider refused the request of this step: it is larger than the window
+
+
+# Record-time caps need no point: they are the form of a policy's spans. Timers and the age of a cache are read from
+# the times of events (`time_ms` of the ledger's events), where the recording has them.
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a policy may look at before one model call.
+    """What a policy may look at at one of its points before a model call.
 
     `at` events are in the log. `request_bytes` and `request` are the user's words of this turn (0: none, None: text not
-    known). `session` is there where texts are: a live guard, a page that shows messages.
+    known). `session` is there where texts are: a live guard, a page that shows messages. `usage` is the provider,
+    `attempt` counts how often it refused this step's request.
     """
 
     ledger: Ledger
@@ -42,38 +61,18 @@ class Check:
     request: str | None = None
     session: Session | None = None
     todos: tuple[Todo, ...] = ()
-
-
-class CheckEvidence(NamedTuple):
-    """What a policy found at one check; the fields are columns of a trace (see guard_core.trace.TRACE_COLUMNS)."""
-
-    contents_built: int
-    contents_decided: int
-    contents_sent: int
-    heuristic_built: int
-    heuristic_decided: int
-    heuristic_sent: int
-    real_loaded: int = 0
-    last_heuristic_loaded: int = 0
-    real_as_of: int = -1
-    correction_raw: float = math.nan
-    correction: float = math.nan
-    correction_source: int = 0
-    calibrated: int = -1
-    decision_tokens: int = -1
-    threshold: int = -1
-    fired: int = 0
-    held: int = 0
-    watermark: int = 0
-    summary_bytes: int = 0
+    usage: Usage | None = None
+    point: Point = Point.BEFORE_CALL
+    attempt: int = 0
 
 
 class Decision(NamedTuple):
-    """The view to send, the new state, the evidence; `compaction` where one was made."""
+    """The view to send, the new state, the entries of this step in the trace's columns by name (those that are left
+    out keep their start value); `compaction` where one was made."""
 
     view: View
     state: State
-    evidence: CheckEvidence
+    evidence: Mapping[str, float]
     compaction: CompactionRecord | None = None
 
 
@@ -90,7 +89,7 @@ class Run:
 class Quiet(NamedTuple):
     """A run of steps in which a policy did nothing: `columns` and `counted` have `size` entries.
 
-    `ended`: the next step must be decided, it is not just the end of what was asked for.
+    All of them send `head`. `ended`: the next step must be decided, it is not just the end of what was asked for.
     """
 
     size: int
@@ -98,6 +97,7 @@ class Quiet(NamedTuple):
     counted: CountedRun
     state: State
     ended: bool
+    head: Head = WHOLE_LOG
 
 
 class Policy(Protocol):
@@ -109,6 +109,25 @@ class Policy(Protocol):
     @property
     def settings(self) -> Any:
         """A frozen value of all settings, by name."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that a trace of this policy has beside the common ones."""
+        ...
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Its trigger points; BEFORE_CALL is always among them, for the view is decided there."""
+        ...
+
+    @property
+    def state_type(self) -> type:
+        """What its states are: a msgspec Struct, so that they can be stored as JSON (`dump_state`, `load_state`)."""
+        ...
+
+    def estimator(self, ledger: Ledger) -> Estimator:
+        """Its own estimate of requests."""
         ...
 
     def start(self) -> State:
@@ -137,3 +156,16 @@ class Policy(Protocol):
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
         """The decision of one step as arithmetic: every number with its source and the step it was measured at."""
         ...
+
+
+def dump_state(state: State) -> bytes:
+    """A policy's state as JSON."""
+    return msgspec.json.encode(state, order="deterministic")
+
+
+def load_state(policy: Policy, data: bytes) -> State:
+    """The state again. Raises GuardError where the bytes are not one of this policy."""
+    try:
+        return msgspec.json.decode(data, type=policy.state_type)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise GuardError(f"this is no state of the policy {policy.name}: {error}") from error

@@ -10,50 +10,57 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.errors import SettingError
-from guard_core.policies.base import Check, Decision, Quiet, Run
-from guard_core.policies.contextguard.guard import Guard, constant, reported
-from guard_core.policies.contextguard.memory import Memory
-from guard_core.policies.contextguard.settings import Settings
+from guard_core.estimators import Heuristic
+from guard_core.ledger import Ledger
+from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.settings import PolicyKind
 from guard_core.sessions import Provenance
-from guard_core.trace import Term, Trace
+from guard_core.trace import WHOLE_LOG, Column, Term, Trace
 from guard_core.views import Span
 
 
-class NoSettings(msgspec.Struct, frozen=True):
-    """It has none."""
+class Nothing(msgspec.Struct, frozen=True):
+    """It has no settings and remembers nothing."""
 
 
 @dataclass(frozen=True)
 class NoCompaction:
-    """Sends the whole log at every step. Its heuristic is that of ContextGuard's profile `current`."""
+    """Sends the whole log at every step."""
 
-    settings: NoSettings = field(default_factory=NoSettings)
+    settings: Nothing = field(default_factory=Nothing)
     name: str = field(default="none", init=False)
-    _guard: Guard = field(default_factory=lambda: Guard(Settings()), init=False, repr=False, compare=False)
+    columns: tuple[Column, ...] = field(default=(), init=False)
+    points: tuple[Point, ...] = field(default=(Point.BEFORE_CALL,), init=False)
+    state_type: type = field(default=Nothing, init=False)
 
-    def start(self) -> Memory:
-        return Memory()
+    def estimator(self, ledger: Ledger) -> Heuristic:
+        return Heuristic.of(ledger)
 
-    def decide(self, check: Check, state: Memory) -> Decision:
-        return self._guard.passes(check, state, (Span(0, check.at),) if check.at else ())
+    def start(self) -> Nothing:
+        return Nothing()
 
-    def observe(self, state: Memory, prompt_tokens: int | None, step: int) -> Memory:
-        return self._guard.observe(state, prompt_tokens, step)
+    def decide(self, check: Check, state: Nothing) -> Decision:
+        columns = self._columns(check.ledger, np.array([check.at]))
+        evidence = {name: int(values[0]) for name, values in columns.items()}
+        return Decision((Span(0, check.at),) if check.at else (), state, evidence)
 
-    def scan(self, run: Run, start: int, stop: int, state: Memory) -> Quiet | None:
-        head, columns = self._guard.quiet_columns(run, start, stop, state)
-        heuristics, size = columns["heuristic_sent"], stop - start
-        counts = reported(run, start, stop, head, heuristics, state)
-        columns |= {
-            "real_loaded": counts.real[:-1],
-            "last_heuristic_loaded": np.append(state.last_heuristic, heuristics[:-1]),
-            "real_as_of": counts.as_of[:-1],
+    def observe(self, state: Nothing, prompt_tokens: int | None, step: int) -> Nothing:
+        return state
+
+    def scan(self, run: Run, start: int, stop: int, state: Nothing) -> Quiet | None:
+        columns = self._columns(run.ledger, run.ledger.steps["at"][start:stop])
+        counted = run.usage.run(start, stop, (), 0, columns["heuristic_sent"])
+        return Quiet(stop - start, columns, counted, state, ended=False, head=WHOLE_LOG)
+
+    def _columns(self, ledger: Ledger, at: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        costs = self.estimator(ledger)
+        return {
+            **dict.fromkeys(("contents_built", "contents_decided", "contents_sent"), at),
+            **dict.fromkeys(("heuristic_built", "heuristic_decided", "heuristic_sent"), costs.prefix[at] + costs.fixed),
         }
-        return self._guard.quiet(size, columns, counts, state, ended=False)
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        return {"fired": constant(len(trace["heuristic_sent"]), 0)}
+        return {}
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
         heuristic = int(trace.columns["heuristic_sent"][step])
@@ -64,9 +71,4 @@ class NoCompaction:
         )
 
 
-def make(**settings: Any) -> NoCompaction:
-    """The policy; SettingError for any setting."""
-    settings.pop("profile", None)
-    if settings:
-        raise SettingError(f"the policy none has no settings, and so no {next(iter(settings))[:40]!r}")
-    return NoCompaction()
+KIND = PolicyKind("none", "No compaction", "Sends the whole log at every call.", NoCompaction, summarises=False)

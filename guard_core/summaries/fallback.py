@@ -12,9 +12,10 @@ from guard_core import defaults
 from guard_core.errors import SettingError
 from guard_core.events import Event, ReasoningPart, TextPart, utf8_bytes
 from guard_core.ledger import Ledger
+from guard_core.requests import materialise
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summary
-from guard_core.views import Span, Synthetic, View, materialise
+from guard_core.views import Span, Synthetic, View
 
 SEPARATOR = "\n\n---\n\n"
 _USER = len("user")

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from guard_core import defaults
 from guard_core.ledger import Ints
 
-NONE, RATIO, DEFAULT, DEFAULT_WITH_REAL = range(4)  # indexes into trace.CORRECTION_SOURCES
+CORRECTION_SOURCES = ("none", "ratio", "default", "default_with_real")
+NONE, RATIO, DEFAULT, DEFAULT_WITH_REAL = range(4)  # indexes into it
 Floats = NDArray[np.float64]
 
 

@@ -12,7 +12,7 @@ from guard_core.findings import NEAR_MISS_SHARE, Case, Facts
 from guard_core.ledger import Ledger
 from guard_core.trace import Trace
 from guard_core.views import kept_events
-from inspector.presenters.whatif import POLICY_NAMES
+from inspector.presenters.whatif import policy_title
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,6 +100,11 @@ class Side:
     modelled: bool = False
 
 
+def _factors(trace: Trace, name: str) -> Floats:
+    """A column of factors; nan everywhere where the policy has none."""
+    return trace.columns[name].astype(np.float64) if name in trace.columns else np.full(len(trace), np.nan)
+
+
 def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
     """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one.
 
@@ -117,13 +122,13 @@ def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *,
         recorded=recorded,
         requests=requests,
         heuristic=known(columns["heuristic_decided"]),
-        calibrated=known(columns["calibrated"]),
+        calibrated=known(observed.column("calibrated")),
         threshold=known(columns["threshold"]),
-        policy=POLICY_NAMES.get(observed.policy, observed.policy),
+        policy=policy_title(observed.policy),
         window=observed.window,
         recorded_window=own_window,
-        factor_raw=columns["correction_raw"].astype(np.float64),
-        factor=columns["correction"].astype(np.float64),
+        factor_raw=_factors(observed, "correction_raw"),
+        factor=_factors(observed, "correction"),
         factor_cap=_number(observed.settings.get("cap")),
         compactions=recorded_compaction_steps(ledger),
         overflows=recording.over,

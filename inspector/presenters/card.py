@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from guard_core.policies import POLICIES
 from guard_core.sessions import Provenance, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
 from guard_core.usage import PROVIDER
 from inspector.presenters.numbers import factor, percent, step_number, tokens
-from inspector.presenters.whatif import POLICY_NAMES
+from inspector.presenters.whatif import policy_title
 
 BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
 
@@ -56,7 +57,7 @@ def inequality(decision: int, threshold: int) -> str:
 
 def recorded_verdict(trace: Trace, step: int, compacted: bool) -> str:
     """What the policy would have done with the recorded request, and what the recorded agent did."""
-    policy = POLICY_NAMES.get(trace.policy, "This policy")
+    policy = policy_title(trace.policy)
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
     if value(trace, "fired", step) == 1:
         if compacted:
@@ -161,10 +162,7 @@ def _fill(decision: int, threshold: int, window: int) -> dict[str, Any]:
 
 def value(trace: Trace, name: str, step: int) -> int:
     """One entry of a column."""
-    return int(trace.columns[name][step])
-
-
-MAIN_SETTINGS = ("profile", "buffer", "default_factor", "floor", "cap", "max_passes", "max_turns", "summary")
+    return int(trace.column(name)[step])
 
 
 def settings_used(trace: Trace, window: Sourced, typed: Container[str]) -> dict[str, Any]:
@@ -175,8 +173,10 @@ def settings_used(trace: Trace, window: Sourced, typed: Container[str]) -> dict[
     first = [_setting("policy", trace.policy, typed)]
     first.append({"name": "window", "value": tokens(window.value), "source": window.source.value})
     names = [name for name in trace.settings if name != "mode"]
-    first += [_setting(name, trace.settings[name], typed) for name in MAIN_SETTINGS if name in names]
-    rest = [_setting(name, trace.settings[name], typed) for name in names if name not in MAIN_SETTINGS]
+    published = POLICIES[trace.policy].settings if trace.policy in POLICIES else ()
+    main = ["profile", *(item.name for item in published if item.main), "summary"]
+    first += [_setting(name, trace.settings[name], typed) for name in main if name in names]
+    rest = [_setting(name, trace.settings[name], typed) for name in names if name not in main]
     return {"main": first, "rest": rest}
 
 

@@ -1,18 +1,22 @@
-"""The settings of a replay: what a URL says, checked, as a form shows them and as the engine takes them."""
+"""The settings of a replay: what a URL says, checked, as a form shows them and as the engine takes them.
+
+What can be set comes from what the policies publish (guard_core.policies.settings); nothing here knows a policy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from guard_core.errors import GuardError, SettingError
-from guard_core.policies import POLICIES
-from guard_core.policies.contextguard.settings import PROFILES
-from guard_core.window import parse_buffer, parse_window
+import msgspec
 
-MAX_FACTOR = 100.0
+from guard_core.errors import GuardError, UnknownName
+from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, Setting, policy_kind
+from guard_core.policies.settings import CHOICE, COUNT, SIZE, SWITCH, Value
+from guard_core.sessions import Session as CoreSession
+from guard_core.window import parse_window
+
 SUMMARIES = {
     "": "as recorded",
     "share:low": "low: 10 %",
@@ -20,111 +24,122 @@ SUMMARIES = {
     "share:high": "high: 100 %",
     "mechanical": "mechanical",
 }
-DEFAULT_POLICY = "contextguard"
-POLICY_NAMES = {"contextguard": "ContextGuard", "contextguard-sliding": "ContextGuard (sliding window)"}
-DEFAULT_PROFILE = "current"
-FACTORS = ("factor", "cap", "floor")
-LABELS = {  # how the form names each setting
-    "policy": "Policy",
-    "profile": "Profile",
-    "window": "Window, tokens",
-    "buffer": "Buffer",
-    "factor": "Default factor",
-    "cap": "Factor cap",
-    "floor": "Factor floor",
-    "summary": "Summaries",
-}
+LABELS = {"policy": "Policy", "profile": "Profile", "window": "Window, tokens", "summary": "Summaries"}
+# The parameters of an address that settings of a replay may use, whatever the policy.
+NAMES = (*LABELS, *dict.fromkeys(setting.key for kind in POLICIES.values() for setting in kind.settings))
+LONGEST = 60  # characters of a value that are read
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The settings of one replay, in the plain form of the URL; an empty text is the default."""
+class Choice(msgspec.Struct, frozen=True):
+    """The settings of one replay, in the plain form of the URL; an empty text is the default.
+
+    `settings` are those of the policy that are not at their default, as (name in an address, value), in its order.
+    """
 
     policy: str = ""
     profile: str = ""
     window: str = ""
-    buffer: str = ""
-    factor: str = ""
-    cap: str = ""
-    floor: str = ""
     summary: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def kind(self) -> PolicyKind:
+        """The policy that is chosen."""
+        return policy_kind(self.policy or DEFAULT_POLICY)
 
     @property
     def changed(self) -> bool:
         return self != Choice()
 
+    def pairs(self) -> dict[str, str]:
+        """Everything that is not at its default, by its name in an address."""
+        first = {name: getattr(self, name) for name in ("policy", "profile", "window")}
+        pairs = first | dict(self.settings) | {"summary": self.summary}
+        return {name: value for name, value in pairs.items() if value}
+
     def query(self, **more: Any) -> str:
         """The query string of these settings and more, "" or with its question mark; defaults are left out."""
-        pairs = {field.name: getattr(self, field.name) for field in fields(self)} | more
-        text = urlencode({name: value for name, value in pairs.items() if value not in ("", None)})
+        text = urlencode({name: value for name, value in (self.pairs() | more).items() if value not in ("", None)})
         return f"?{text}" if text else ""
 
-    def engine_settings(self) -> dict[str, str]:
-        """What the policy is made with; texts, which the engine parses."""
-        names = {"profile": "profile", "buffer": "buffer", "factor": "default_factor", "cap": "cap", "floor": "floor"}
-        return {engine: value for name, engine in names.items() if (value := getattr(self, name))}
+    def engine_settings(self, session: CoreSession | None = None) -> dict[str, Any]:
+        """What the policy is made with; texts, which the engine parses. A session tells some, where it is of the
+        policy's own agent."""
+        told = self.kind.of_session(session) if session is not None and self.kind.of_session else {}
+        changes = {self.kind.setting(name).name: value for name, value in self.settings}
+        return {**({"profile": self.profile} if self.profile else {}), **told, **changes}
 
     def engine_names(self) -> set[str]:
         """The names, as the engine has them, of the settings that were set by hand."""
-        return {*self.engine_settings(), *(name for name in ("policy", "summary") if getattr(self, name))}
+        typed = {name for name in ("policy", "profile", "summary") if getattr(self, name)}
+        return {*typed, *(self.kind.setting(name).name for name, _ in self.settings)}
 
     def words(self) -> str:
-        """The settings in words, for headings: "current profile, window 200,000, buffer 10%"."""
-        changes = [
-            f"{field.name} {getattr(self, field.name)}" for field in fields(self)[2:] if getattr(self, field.name)
-        ]
-        profile = f"{self.policy or DEFAULT_POLICY}, profile {self.profile or DEFAULT_PROFILE}"
-        return ", ".join(["policy none" if self.policy == "none" else profile, *changes])
-
-
-NAMES = tuple(field.name for field in fields(Choice))
+        """The settings in words, for headings: "ContextGuard, profile current, window 200000, buffer 10%"."""
+        profile = self.profile or self.kind.default_profile
+        start = [self.kind.title, *([f"profile {profile}"] if profile else [])]
+        changes = {name: value for name, value in self.pairs().items() if name not in ("policy", "profile")}
+        return ", ".join([*start, *(f"{name} {value}" for name, value in changes.items())])
 
 
 def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
     """The settings of a query string, and an error in words for each that is not allowed (and is then left out).
 
-    Settings that the chosen policy does not use are left out without an error.
+    Settings that the chosen policy does not have or use are left out without an error.
     """
-    found: dict[str, str] = {}
+    texts = {name: query.get(name, "").strip()[:LONGEST] for name in NAMES}
     errors: dict[str, str] = {}
-    for name in NAMES:
-        text = query.get(name, "").strip()
-        if not text:
-            continue
+
+    def read(name: str, parse: Any) -> str:
         try:
-            found[name] = _CHECKS[name](text[:60])
+            return str(parse(texts[name])) if texts[name] else ""
         except GuardError as error:
             errors[name] = sentence(error)
-    unused = ignored(Choice(policy=found.get("policy", ""), profile=found.get("profile", "")))
-    used = Choice(**{name: value for name, value in found.items() if name not in unused})
-    return _without_defaults(used), {name: error for name, error in errors.items() if name not in unused}
+            return ""
+
+    policy = read("policy", lambda text: _one_of("policy", text, POLICIES))
+    kind = policy_kind(policy or DEFAULT_POLICY)
+    profile = read("profile", lambda text: _one_of("profile", text, kind.profile_names)) if kind.profiles else ""
+    unused = ignored(kind, profile)
+    settings = []
+    for setting in kind.settings:
+        default = setting.default_in(profile or kind.default_profile)
+        value = "" if setting.key in unused else read(setting.key, lambda text, item=setting: _plain(item, text))
+        if value and value != plain(default):
+            settings.append((setting.key, value))
+    choice = Choice(
+        policy="" if policy == DEFAULT_POLICY else policy,
+        profile="" if profile == kind.default_profile else profile,
+        window=read("window", parse_window),
+        summary=read("summary", lambda text: _one_of("summary", text, SUMMARIES)) if kind.summarises else "",
+        settings=tuple(settings),
+    )
+    return choice, errors
 
 
-def ignored(choice: Choice) -> dict[str, str]:
-    """The settings that have no effect under the policy and profile of a choice, each with what leaves it out."""
-    if choice.policy == "none":
-        return dict.fromkeys(("buffer", *FACTORS, "profile", "summary"), "not used by policy none")
-    if choice.policy == "contextguard-sliding":
-        return dict.fromkeys(FACTORS, "not used by the sliding policy")
-    if choice.profile == "tail":
-        return dict.fromkeys(FACTORS, "not used by profile tail")
-    return {}
+def ignored(kind: PolicyKind, profile: str) -> dict[str, str]:
+    """The settings that have no effect in a profile of a policy, each with what leaves it out."""
+    unused = {setting.key: f"not used by profile {profile or kind.default_profile}" for setting in kind.unused(profile)}
+    return unused if kind.summarises else {**unused, "summary": f"not used by {kind.title.lower()}"}
 
 
-def _without_defaults(choice: Choice) -> Choice:
-    policy = "" if choice.policy == DEFAULT_POLICY else choice.policy
-    profile = "" if choice.profile == DEFAULT_PROFILE else choice.profile
-    return replace(choice, policy=policy, profile=profile, buffer="" if choice.buffer == "auto" else choice.buffer)
+def _one_of(name: str, text: str, known: Any) -> str:
+    if text not in known:
+        allowed = ", ".join(item for item in known if item)
+        raise UnknownName(f"{LABELS[name]} {text!r} is not known; allowed are {allowed}.")
+    return text
 
 
-def _one_of(name: str, known: Callable[[], Any]) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        if text not in known():
-            allowed = ", ".join(item for item in known() if item)
-            raise SettingError(f"{LABELS[name]} {text!r} is not known; allowed are {allowed}.")
-        return text
+def _plain(setting: Setting, text: str) -> str:
+    """A setting as typed in its plain form. Raises SettingError."""
+    return plain(setting.parse(text.replace(",", ".") if setting.kind not in (COUNT, SIZE) else text, setting.label))
 
-    return check
+
+def plain(value: Value) -> str:
+    """A value as an address has it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def sentence(error: GuardError) -> str:
@@ -133,48 +148,24 @@ def sentence(error: GuardError) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def _window(text: str) -> str:
-    return str(parse_window(text))
-
-
-def _factor(name: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        try:
-            value = float(text.replace(",", "."))
-        except ValueError:
-            value = -1.0
-        if not 0 <= value <= MAX_FACTOR:  # also refuses nan
-            raise SettingError(f"{LABELS[name]} is a number from 0 to {MAX_FACTOR:g}, not {text!r}.")
-        return f"{value:g}"
-
-    return check
-
-
-_CHECKS: dict[str, Callable[[str], str]] = {
-    "policy": _one_of("policy", lambda: list(POLICIES)),
-    "profile": _one_of("profile", lambda: list(PROFILES)),
-    "window": _window,
-    "buffer": parse_buffer,
-    "factor": _factor("factor"),
-    "cap": _factor("cap"),
-    "floor": _factor("floor"),
-    "summary": _one_of("summary", lambda: list(SUMMARIES)),
-}
-
-
 def form(
     choice: Choice, typed: Mapping[str, str], errors: Mapping[str, str], in_use: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The form: what was typed, the errors beside it, and as placeholders the values that are in use."""
-    unused = ignored(choice)
+    """The form: what was typed, the errors beside it, and as placeholders the values that are in use.
 
-    def field(name: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
+    `fields` are always shown, `more` are the policy's other settings.
+    """
+    kind, values = choice.kind, choice.pairs()
+    profile = choice.profile or kind.default_profile
+    unused = ignored(kind, choice.profile)
+
+    def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
         error = errors.get(name, "")
         return {
             "name": name,
-            "label": LABELS[name],
+            "label": label,
             "mode": mode,
-            "value": typed.get(name, "")[:60] if error or name in unused else getattr(choice, name),
+            "value": typed.get(name, "")[:LONGEST] if error or name in unused else values.get(name, ""),
             "placeholder": "" if name in unused else in_use.get(name, ""),
             "error": error,
             "ignored": name in unused,
@@ -182,19 +173,54 @@ def form(
             **more,
         }
 
-    sizes = _choices(SUMMARIES, choice.summary, SUMMARIES)
-    rows = [
-        field("policy", choices=_choices(POLICIES, choice.policy or DEFAULT_POLICY)),
-        field("profile", choices=_choices(PROFILES, choice.profile or DEFAULT_PROFILE)),
-        field("window", mode="text"),
-        field("buffer", "auto, tokens or 15%", mode="text"),
-        field("factor"),
-        field("cap"),
-        field("floor"),
-        field("summary", "size as a share of their budget", choices=sizes),
+    def of_setting(setting: Setting) -> dict[str, Any]:
+        shown = values.get(setting.key, plain(setting.default_in(profile)))
+        options = ("yes", "no") if setting.kind == SWITCH else setting.choices if setting.kind == CHOICE else ()
+        more = {"choices": [_option(item, item, shown) for item in options]} if options else {}
+        return field(setting.key, setting.label, _help(setting), "text" if setting.kind == SIZE else "decimal", **more)
+
+    def of_settings(main: bool) -> Iterator[dict[str, Any]]:
+        # A setting that no profile uses is not shown at all; one that another profile uses is, but off.
+        shown = (item for item in kind.settings if item.main == main and not _never_used(kind, item))
+        return (of_setting(item) for item in shown if main or item.key not in unused)
+
+    policies = [_option(item.name, item.title, kind.name) for item in POLICIES.values()]
+    profiles = [_option(item.name, item.name, profile) for item in kind.profiles]
+    sizes = [_option(value, label, choice.summary) for value, label in SUMMARIES.items()]
+    fields = [
+        field("policy", LABELS["policy"], kind.help, choices=policies),
+        *([field("profile", LABELS["profile"], _profile_help(kind, profile), choices=profiles)] if profiles else []),
+        field("window", LABELS["window"], mode="text"),
+        *of_settings(main=True),
+        *([field("summary", LABELS["summary"], "size, of their budget", choices=sizes)] if kind.summarises else []),
     ]
-    return {"fields": rows, "changed": choice.changed or bool(errors), "error": errors.get("", "")}
+    more = list(of_settings(main=False))
+    return {
+        "fields": fields,
+        "more": more,
+        "open": any(values.get(item["name"]) or item["error"] for item in more),
+        "changed": choice.changed or bool(errors),
+        "error": errors.get("", ""),
+    }
 
 
-def _choices(names: Any, selected: str, labels: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    return [{"value": name, "label": (labels or {}).get(name, name), "selected": name == selected} for name in names]
+def _never_used(kind: PolicyKind, setting: Setting) -> bool:
+    return bool(kind.profiles) and set(kind.profile_names) <= set(setting.not_in)
+
+
+def _help(setting: Setting) -> str:
+    unit = f", {setting.unit}" if setting.unit and setting.kind == COUNT else ""
+    return f"{setting.help}{unit}"
+
+
+def _profile_help(kind: PolicyKind, name: str) -> str:
+    return next((item.help for item in kind.profiles if item.name == name), "")
+
+
+def _option(value: str, label: str, chosen: str) -> dict[str, Any]:
+    return {"value": value, "label": label, "selected": value == chosen}
+
+
+def policy_title(name: str) -> str:
+    """How a page calls a policy."""
+    return POLICIES[name].title if name in POLICIES else "This policy"

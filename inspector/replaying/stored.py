@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,7 +23,7 @@ from django.conf import settings
 from guard_core.errors import GuardError
 from guard_core.findings import Finding
 from guard_core.packing import decode, encode
-from guard_core.trace import FLOAT_COLUMNS, TRACE_COLUMNS, CompactionRecord, Trace
+from guard_core.trace import COMMON_COLUMNS, Column, CompactionRecord, Head, Trace
 from inspector import convert
 from inspector.models import Session, SessionData
 from inspector.models.sessions import ENGINE
@@ -46,7 +45,9 @@ class Result(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     engine: str
     window: int
-    columns: dict[str, bytes]  # little-endian int64, or float64 for FLOAT_COLUMNS
+    columns: dict[str, bytes]  # little-endian int64, or float64 for the real ones
+    declared: tuple[Column, ...]
+    heads: tuple[Head, ...]
     compactions: tuple[CompactionRecord, ...]
     notes: tuple[str, ...]
     recorded: tuple[Finding, ...]
@@ -55,15 +56,28 @@ class Result(msgspec.Struct, frozen=True):
     @property
     def trace(self) -> Trace:
         """The replay; what the policy would remember for a next step is not stored."""
-        columns = {name: np.frombuffer(data, dtype=_dtype(name)) for name, data in self.columns.items()}
-        return Trace(self.policy, self.settings, self.engine, self.window, columns, self.compactions, self.notes)
+        kinds = {item.name: _dtype(item) for item in (*COMMON_COLUMNS, *self.declared)}
+        columns = {name: np.frombuffer(data, dtype=kinds[name]) for name, data in self.columns.items()}
+        return Trace(
+            self.policy,
+            self.settings,
+            self.engine,
+            self.window,
+            columns,
+            self.compactions,
+            self.notes,
+            declared=self.declared,
+            heads=self.heads,
+        )
 
 
 def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Finding, ...]) -> Result:
     """The result to store of a replay."""
-    columns = {name: np.ascontiguousarray(trace.columns[name], _dtype(name)).tobytes() for name in TRACE_COLUMNS}
+    columns = {
+        item.name: np.ascontiguousarray(trace.columns[item.name], _dtype(item)).tobytes() for item in trace.all_columns
+    }
     about = (trace.policy, trace.settings, trace.engine_version, trace.window)
-    return Result(*about, columns, trace.compactions, trace.notes, recorded, replayed)
+    return Result(*about, columns, trace.declared, trace.heads, trace.compactions, trace.notes, recorded, replayed)
 
 
 def place_of(row: Session, choice: Choice) -> Path:
@@ -71,7 +85,7 @@ def place_of(row: Session, choice: Choice) -> Path:
     stored = SessionData.objects.values_list("ledger", "head").get(session=row)
     session = [hashlib.sha256(bytes(part)).hexdigest() for part in (*stored, row.requests or b"")]
     window = msgspec.structs.asdict(convert.window_in_use(row))
-    name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, asdict(choice)], order="deterministic"))
+    name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, choice], order="deterministic"))
     return _folder() / str(row.pk) / f"{name.hexdigest()}{_SUFFIX}"
 
 
@@ -140,5 +154,5 @@ def _folder() -> Path:
     return Path(settings.DATA_DIR) / FOLDER
 
 
-def _dtype(name: str) -> str:
-    return "<f8" if name in FLOAT_COLUMNS else "<i8"
+def _dtype(column: Column) -> str:
+    return "<f8" if column.real else "<i8"

@@ -17,7 +17,7 @@ from inspector.figures.picture import context_picture
 from inspector.htmx import render_part, wants_part
 from inspector.presenters import overview, reading, without_calls
 from inspector.presenters.numbers import step_number
-from inspector.presenters.whatif import NAMES, form
+from inspector.presenters.whatif import NAMES, form, plain
 from inspector.views.frame import Frame, frame, number, step_of
 from inspector.views.windows import window_context
 
@@ -105,9 +105,8 @@ def _facts(page: Frame) -> dict[str, Any]:
 def in_use(page: Frame) -> dict[str, str]:
     """The values that stand where nothing was typed, for the form's placeholders."""
     settings = page.analysis.replayed.settings
-    names = {"buffer": "buffer", "factor": "default_factor", "cap": "cap", "floor": "floor"}
-    values = {name: settings[engine] for name, engine in names.items() if engine in settings}
-    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in values.items()}
+    kind = page.choice.kind
+    shown = {item.key: plain(settings[item.name]) for item in kind.settings if item.name in settings}
     return {**shown, "window": f"{page.analysis.window.value:,}"}
 
 

@@ -195,8 +195,7 @@ def _nav(page: Frame, near: dict[str, int | None], item: tuple[str, str, str]) -
 
 def _kept(page: Frame) -> dict[str, str]:
     """The settings of the address, for forms that must keep them."""
-    names = page.choice.__dataclass_fields__
-    return {**{name: getattr(page.choice, name) for name in names}, "side": page.shown_side}
+    return {**page.choice.pairs(), "side": page.shown_side}
 
 
 def _badges(page: Frame, at: int) -> list[dict[str, str]]:

@@ -23,8 +23,16 @@ function refresh(fragment) {
   if (unsent) htmx.trigger(settings(), "submit"); // a field that was off keeps its value, and is used again
 }
 
+const names = (form) => [...form.querySelectorAll(CONTROLS)].map((field) => field.name).join();
+
+// Another policy has other settings: then the whole form is new, and the focus goes back to where it was.
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
   if (event.detail.target.id !== "what-if") return;
+  if (names(event.detail.fragment) !== names(settings())) {
+    const focused = document.activeElement?.id;
+    document.addEventListener("htmx:oobAfterSwap", () => document.getElementById(focused)?.focus({ preventScroll: true }), { once: true });
+    return;
+  }
   event.detail.shouldSwap = false;
   refresh(event.detail.fragment);
 });

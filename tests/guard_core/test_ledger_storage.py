@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from guard_core.costs import EVENT_COLUMNS, PACKED_EVENTS, EventCounter, event_columns
+from guard_core.costs import EVENT_COLUMNS, PACKED_ROWS, EventCounter, event_columns
 from guard_core.errors import GuardError
 from guard_core.ledger import STEP_COLUMNS, Ledger
 from guard_core.packing import encode
@@ -46,18 +46,18 @@ def test_it_refuses_other_bytes_in_a_sentence(data):
 
 def test_it_refuses_another_version(short_chat):
     data = Ledger.of(short_chat).to_bytes()
-    other = data.replace(b"\xa7version\x05", b"\xa7version\x63")
+    other = data.replace(b"\xa7version\x06", b"\xa7version\x63")
     assert other != data
     with pytest.raises(GuardError, match="version 99"):
         Ledger.from_bytes(other)
 
 
 def test_a_long_session_is_counted_as_a_short_one_is():
-    events = [user(f"message {number} " + "x" * (number % 300)) for number in range(2 * PACKED_EVENTS + 7)]
+    events = [user(f"message {number} " + "x" * (number % 300)) for number in range(2 * PACKED_ROWS + 7)]
     counter = EventCounter()
     for event in events:
         counter.add(event)
     table = counter.columns()
-    for place in (0, 1, PACKED_EVENTS - 1, PACKED_EVENTS, 2 * PACKED_EVENTS, len(events) - 1):
+    for place in (0, 1, PACKED_ROWS - 1, PACKED_ROWS, 2 * PACKED_ROWS, len(events) - 1):
         assert {name: int(column[place]) for name, column in table.items()} == event_columns(events[place])
     assert {len(column) for column in table.values()} == {len(events)}

@@ -13,7 +13,7 @@ from guard_core.simulator.flow import Simulation, Turn, play
 from guard_core.simulator.samples import SAMPLES
 from guard_core.simulator.scenarios import SCENARIOS
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.trace import PROMPT_SOURCES, TRACE_COLUMNS
+from guard_core.trace import PROMPT_SOURCES
 from guard_core.usage import RatioUsage, usage_for
 from tests.builders import session
 from tests.guard_core.policies.tools import run
@@ -26,28 +26,28 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "de751254c6075a25b57a704746ec4137631dba2bdcf3f7fe4a8c514dea1d9737",
+    ): "41feaa3f4b9b5be04b523f7608257b14b144affda638279c129688e03a20acba",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "dbcfe4dc1d00bb51484786b7e7338c3c15140b2354a78287af595491cff72497",
+    ): "81f4c0f4c2a7bec7d29bfda6e023ab3f1d840434b0af70a4d1b22f826221a90b",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "tail",
-    ): "63abc4e45bffffa6c1c7d54cb00726073b6d383abd6464cdb35386847274dd1b",
+    ): "1990e7366b48a8ee9a32aa7a04c6387e82c18d6fc914616d6ae00be3ec0a9438",
     (
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "aef039a6d34b8482d657a4003bb6a9dd0dc39d85e6893688a2ce76701fc49c7a",
+    ): "b78b567c501639acddd789126dcb36d385fcd9030fc5b3ff4b672444f28770fd",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "e8c14a43fd4d08de80765f7e2d2654cdc7b33b7c606e37671f53c21b609c04ff",
-    ("Brutal_8k_SequentialToolChain", "none", None): "d893d7661a8c6860c1747fb999536a5110efce70c3604bdcdcc70e292c28cf3d",
+    ): "f682a1e02360027a1051b5c1611d7ae3c9e85b891d3d9ed98c5a67e502fd7232",
+    ("Brutal_8k_SequentialToolChain", "none", None): "edd5cbd452c0bf78a3e3687a965f4d3373b620fc9eec36e5011a50a1d76cb9a7",
 }
 
 
@@ -113,7 +113,9 @@ def test_an_empty_session_gives_an_empty_trace():
 def test_every_column_has_an_entry_per_step(tool_heavy):
     for name in ("none", "contextguard", "contextguard-sliding"):
         trace = run(get_policy(name), tool_heavy)
-        assert {name: len(column) for name, column in trace.columns.items()} == dict.fromkeys(TRACE_COLUMNS, 40)
+        assert {name: len(column) for name, column in trace.columns.items()} == dict.fromkeys(
+            [item.name for item in trace.all_columns], 40
+        )
 
 
 def test_usage_that_comes_late_calibrates_from_then_on():
@@ -159,7 +161,7 @@ def test_the_shadow_equals_a_replay_that_does_nothing(short_chat):
     usage = usage_for(ledger, None)
     shadow = observe_recorded(ledger, POLICY, window=200_000, usage=usage)
     played = replay(ledger, POLICY, window=200_000, usage=usage)
-    for name in TRACE_COLUMNS:
+    for name in shadow.columns:
         assert np.array_equal(shadow.columns[name], played.columns[name], equal_nan=True), name
 
 

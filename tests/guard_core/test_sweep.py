@@ -4,9 +4,8 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.errors import SettingError, UnknownName
-from guard_core.lanes import can_run
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import POLICIES, get_policy
 from guard_core.replay import replay
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS
@@ -50,11 +49,15 @@ def test_policies_and_profiles_can_be_axes(tool_heavy):
     assert len({cell.figures for cell in result.cells}) > 4
 
 
-def test_the_threshold_policy_runs_in_lanes_and_mends_do_not():
-    assert can_run(get_policy("contextguard", profile="early"), FixedSummaries(1))
-    assert not can_run(get_policy("contextguard", profile="fixed"), FixedSummaries(1))
-    assert not can_run(get_policy("contextguard"), NoSummaries())
-    assert not can_run(get_policy("contextguard-sliding"), FixedSummaries(1))
+def test_the_threshold_policy_runs_in_lanes_and_mends_do_not(short_chat):
+    def in_lanes(profile, summarizer):
+        kind, ledger = POLICIES["contextguard"], Ledger.of(short_chat)
+        return kind.lanes(ledger, [kind.make(profile)], [30_000], usage_for(ledger, None), summarizer) != [None]
+
+    assert in_lanes("early", FixedSummaries(1))
+    assert not in_lanes("fixed", FixedSummaries(1))
+    assert not in_lanes("current", NoSummaries())
+    assert POLICIES["contextguard-sliding"].lanes is None
 
 
 def test_it_recommends_what_does_not_overflow_and_names_what_does(tool_heavy):

@@ -4,8 +4,9 @@ import pytest
 
 from guard_core.costs import EVENT_COLUMNS, event_columns
 from guard_core.ledger import Ledger
+from guard_core.requests import materialise, synthetic_text
 from guard_core.simulator.samples import SAMPLES
-from guard_core.views import Rewritten, Span, Synthetic, content_count, materialise, synthetic_text
+from guard_core.views import Rewritten, Span, Synthetic, content_count
 from tests.builders import tool_result, user
 
 

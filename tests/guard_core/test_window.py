@@ -43,13 +43,13 @@ def test_the_rule_is_told_in_words():
     assert BufferRule().words(8_000).startswith("20% of the window")
 
 
-@pytest.mark.parametrize("text", ["200000", "200,000", "200_000", " 200 000 ", "200k", "200 K", "0200000"])
+@pytest.mark.parametrize("text", ["200000", "200,000", "200_000", " 200 000 ", "200k", "200 K", "0200000", "0.2M"])
 def test_a_window_is_typed_in_several_ways(text):
     assert parse_window(text) == 200_000
     assert parse_window("1M") == 1_000_000
 
 
-@pytest.mark.parametrize("text", ["", "k", "-5", "1.5M", "many", "٣٠٠", "9" * 99, "200k k"])
+@pytest.mark.parametrize("text", ["", "k", "-5", "many", "٣٠٠", "9" * 99, "200k k"])
 def test_a_window_that_is_no_number_of_tokens_is_refused(text):
     with pytest.raises(SettingError, match="a window is a number of tokens such as 200000, 200k or 1M"):
         parse_window(text)

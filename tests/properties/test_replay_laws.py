@@ -10,11 +10,11 @@ from hypothesis import given
 
 from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
-from guard_core.policies.contextguard.contents import Costs
+from guard_core.policies.contextguard.contents import costs_of
 from guard_core.replay import observe_recorded, replay
-from guard_core.trace import TRACE_COLUMNS
+from guard_core.requests import materialise
 from guard_core.usage import usage_for
-from guard_core.views import Span, content_count, materialise
+from guard_core.views import Span, content_count
 from tests.properties.strategies import policies, sessions, summarizers, windows
 
 
@@ -29,7 +29,7 @@ def run(session, policy, window, summarizer, *, texts=False):
 @given(sessions(), policies(), windows, summarizers)
 def test_it_ends_with_an_entry_for_every_step(session, policy, window, summarizer):
     _, trace = run(session, policy, window, summarizer)
-    assert {len(trace.columns[name]) for name in TRACE_COLUMNS} == {len(session.calls)}
+    assert {len(trace.columns[item.name]) for item in trace.all_columns} == {len(session.calls)}
     passes = [len(record.passes) for record in trace.compactions]
     assert all(1 <= count <= policy.settings.max_passes for count in passes)
     assert [record.step for record in trace.compactions] == trace.columns["fired"].nonzero()[0].tolist()
@@ -56,14 +56,14 @@ def test_the_estimate_is_never_below_the_count_it_rests_on(session, policy, wind
 @given(sessions(), policies(), windows, summarizers)
 def test_a_priced_view_costs_what_its_messages_cost(session, policy, window, summarizer):
     ledger, trace = run(session, policy, window, summarizer)
-    costs = Costs.of(ledger, policy.settings)
+    costs = costs_of(ledger, policy.settings)
     for step, call in enumerate(session.calls):
         view = trace.view(step, call.at)
         assert costs.request(view) == trace.columns["heuristic_sent"][step]
         assert content_count(view) == trace.columns["contents_sent"][step]
     last = trace.view(len(session.calls) - 1, session.calls[-1].at)
     messages = materialise(last, session)
-    again = Costs.of(Ledger.of(msgspec.structs.replace(session, events=messages, calls=())), policy.settings)
+    again = costs_of(Ledger.of(msgspec.structs.replace(session, events=messages, calls=())), policy.settings)
     assert again.prefix[-1] + again.fixed == trace.columns["heuristic_sent"][-1]
 
 
@@ -114,9 +114,10 @@ class StepByStep:
 def test_looking_ahead_gives_the_numbers_of_deciding_step_by_step(session, policy, window, summarizer):
     _, ahead = run(session, policy, window, summarizer)
     _, slow = run(session, StepByStep(policy), window, summarizer)
-    for name in TRACE_COLUMNS:
+    for name in slow.columns:
         assert np.array_equal(ahead.columns[name], slow.columns[name], equal_nan=True), name
     assert ahead.compactions == slow.compactions
+    assert ahead.heads == slow.heads
     assert ahead.state == slow.state
 
 
@@ -124,7 +125,7 @@ def test_looking_ahead_gives_the_numbers_of_deciding_step_by_step(session, polic
 def test_texts_do_not_change_a_number(session, policy, window, summarizer):
     _, sized = run(session, policy, window, summarizer)
     _, told = run(session, policy, window, summarizer, texts=True)
-    for name in TRACE_COLUMNS:
+    for name in sized.columns:
         assert np.array_equal(sized.columns[name], told.columns[name], equal_nan=True), name
 
 

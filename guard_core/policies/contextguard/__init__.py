@@ -1,23 +1,51 @@
-"""ContextGuard: the strategies `threshold` and `sliding_window` in the profiles tail, early, current and fixed."""
+"""ContextGuard: the strategies `threshold` and `sliding_window` in the profiles current, tail, early and fixed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from guard_core.policies.contextguard.recent_tail import RecentTail
-from guard_core.policies.contextguard.settings import MENDS, PROFILES, Settings, profile_settings
+from guard_core.policies.contextguard.settings import (
+    MENDS,
+    PROFILES,
+    PUBLISHED_PROFILES,
+    Settings,
+    checked,
+    published,
+)
 from guard_core.policies.contextguard.sliding_window import SlidingWindow
 from guard_core.policies.contextguard.threshold import Threshold
+from guard_core.policies.settings import PolicyKind
 
-__all__ = ["MENDS", "PROFILES", "RecentTail", "Settings", "SlidingWindow", "Threshold", "sliding", "threshold"]
+__all__ = ["MENDS", "PROFILES", "SLIDING", "THRESHOLD", "RecentTail", "Settings", "SlidingWindow", "Threshold"]
 
 
-def threshold(**settings: Any) -> Threshold | RecentTail:
+def _threshold(**values: Any) -> Threshold | RecentTail:
     """The threshold strategy; `tail` is its first form."""
-    made = profile_settings(**settings)
-    return RecentTail(made) if made.profile == "tail" else Threshold(made)
+    settings = checked(Settings(**values))
+    return RecentTail(settings) if settings.profile == "tail" else Threshold(settings)
 
 
-def sliding(**settings: Any) -> SlidingWindow:
-    """The sliding window."""
-    return SlidingWindow(profile_settings(sliding=True, **settings))
+def _run_lanes(*args: Any) -> Any:
+    from guard_core.policies.contextguard.lanes import run_lanes  # lanes need the replay, which needs policies
+
+    return run_lanes(*args)
+
+
+THRESHOLD = PolicyKind(
+    "contextguard",
+    "ContextGuard",
+    "Summarises everything once the calibrated estimate of the request reaches the window less a buffer.",
+    _threshold,
+    published(sliding=False),
+    PUBLISHED_PROFILES,
+    _run_lanes,
+)
+SLIDING = PolicyKind(
+    "contextguard-sliding",
+    "ContextGuard (sliding window)",
+    "Summarises the oldest messages once too many follow the watermark.",
+    lambda **values: SlidingWindow(checked(Settings(**values))),
+    published(sliding=True),
+    PUBLISHED_PROFILES,
+)

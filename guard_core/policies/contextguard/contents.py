@@ -10,54 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guard_core.costs import HAS_TEXT, USER, event_columns
-from guard_core.ledger import Ints, Ledger
+from guard_core.costs import HAS_TEXT, USER
+from guard_core.estimators import Heuristic
+from guard_core.ledger import Ledger
 from guard_core.policies.contextguard.settings import Settings
-from guard_core.views import Rewritten, Segment, Span, Synthetic, View, content_count
+from guard_core.views import Segment, Span, View, content_count
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Heuristic tokens of one ledger under one profile: `fixed` is system prompt and tools."""
-
-    ledger: Ledger
-    prefix: Ints
-    fixed: int
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, ledger: Ledger, settings: Settings) -> Costs:
-        """What the settings count."""
-        counted = {"inline_tokens": settings.count_inline, "metadata_tokens": settings.count_metadata}
-        names = ("text_tokens", *(name for name, counts in counted.items() if counts))
-        fixed = ledger.system_tokens
-        fixed += ledger.system_metadata_tokens if settings.count_metadata else 0
-        fixed += ledger.tools_tokens if settings.count_tools else 0
-        return cls(ledger, ledger.prefix_of(names), fixed, names)
-
-    def built(self, at: int) -> int:
-        """The request as built from the first `at` events."""
-        return self.fixed + int(self.prefix[at])
-
-    def request(self, view: View) -> int:
-        """A request with this view."""
-        return self.fixed + self.contents(view)
-
-    def contents(self, view: View) -> int:
-        """The contents alone."""
-        return sum(map(self.segment, view))
-
-    def segment(self, segment: Segment) -> int:
-        """One segment of a view. Class tests and `item`: matching by shape and numpy's own index cost three times as
-        much, and a replay that compacts at every step asks twenty times a step."""
-        if isinstance(segment, Span):
-            return self.prefix.item(segment.stop) - self.prefix.item(segment.start)
-        if isinstance(segment, Synthetic):
-            return segment.bytes // 4
-        if isinstance(segment, Rewritten):
-            columns = event_columns(segment.message)
-            return sum(columns[name] for name in self.names)
-        raise TypeError("a recorded compaction's messages are not part of a replayed view")
+def costs_of(ledger: Ledger, settings: Settings) -> Heuristic:
+    """The heuristic with what the settings count."""
+    return Heuristic.of(
+        ledger, tools=settings.count_tools, inline=settings.count_inline, metadata=settings.count_metadata
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +29,7 @@ class Contents:
     """Random access to the contents of a view."""
 
     view: View
-    costs: Costs
+    costs: Heuristic
 
     def __len__(self) -> int:
         return content_count(self.view)
@@ -116,7 +80,7 @@ class Contents:
             begin += size
 
 
-def truncate(view: View, costs: Costs, budget: int) -> tuple[View, int, int]:
+def truncate(view: View, costs: Heuristic, budget: int) -> tuple[View, int, int]:
     """What the summariser is given: while over budget and more than two remain, the oldest content is dropped.
 
     Gives the view, its heuristic tokens (contents only, uncalibrated) and the number dropped (specification, section
@@ -136,7 +100,7 @@ def truncate(view: View, costs: Costs, budget: int) -> tuple[View, int, int]:
     return tuple(rest), total, dropped
 
 
-def _drop(segment: Segment, costs: Costs, excess: int, most: int) -> int:
+def _drop(segment: Segment, costs: Heuristic, excess: int, most: int) -> int:
     """How many contents of the first segment must go: the fewest that hold the excess, at most `most`."""
     if not isinstance(segment, Span):
         return 1

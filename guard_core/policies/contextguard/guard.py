@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,26 +15,34 @@ from numpy.typing import NDArray
 
 from guard_core.costs import STARTS_WITH_MARKER, USER
 from guard_core.errors import SummaryFailed
+from guard_core.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
-from guard_core.policies.contextguard.contents import Costs
+from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.contextguard.contents import costs_of
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.settings import Settings
+from guard_core.policies.pieces.counters import LastCounts, last_counts, recorded_counts
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.summaries.continuation import continuation_message
 from guard_core.summaries.fallback import fallback_summary, without_text
 from guard_core.summaries.wrapper import summary_message
-from guard_core.usage import CountedRun
+from guard_core.tokens.calibration import CORRECTION_SOURCES
+from guard_core.trace import INDEX, Column, Head
 from guard_core.views import Span, Synthetic, View, content_count
 
 Columns = Mapping[str, NDArray[Any]]
 
 
-class Head(NamedTuple):
-    """What stands before the log's events at a step without compaction: `view`, then events `kept_from` on."""
-
-    view: View
-    kept_from: int
+# What a trace of ContextGuard has beside the common columns.
+COLUMNS = (
+    Column("real_loaded", "prompt tokens the policy remembered from the step before", none=0),
+    Column("last_heuristic_loaded", "heuristic tokens the policy remembered from the step before", none=0),
+    Column("real_as_of", "step at which real_loaded was measured", "step", none=-1),
+    Column("correction_raw", "prompt tokens / last heuristic before clamping", "factor", real=True),
+    Column("correction", "factor that was applied", "factor", real=True, label="factor"),
+    Column("correction_source", "where the factor comes from", INDEX, words=CORRECTION_SOURCES),
+    Column("calibrated", "heuristic x correction, truncated", none=-1),
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,21 @@ class Guard:
     """A strategy with its settings; the base of threshold, recent tail and sliding window."""
 
     settings: Settings
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return COLUMNS
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return (Point.BEFORE_CALL,)
+
+    @property
+    def state_type(self) -> type:
+        return Memory
+
+    def estimator(self, ledger: Ledger) -> Heuristic:
+        return costs_of(ledger, self.settings)
 
     def start(self) -> Memory:
         return Memory()
@@ -87,9 +110,9 @@ class Guard:
 
     def passes(self, check: Check, memory: Memory, view: View, **columns: Any) -> Decision:
         """The decision to do nothing: the heuristic of what is sent is remembered, always."""
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         heuristic, count = costs.request(view), content_count(view)
-        evidence = CheckEvidence(
+        evidence = dict(
             contents_built=check.at,
             contents_decided=count,
             contents_sent=count,
@@ -105,9 +128,15 @@ class Guard:
 
     def nothing(self, check: Check, memory: Memory) -> Decision:
         """An empty request: the original's callback returns before anything is read or kept."""
-        fixed = Costs.of(check.ledger, self.settings).fixed
-        evidence = CheckEvidence(0, 0, 0, fixed, fixed, fixed, **loaded(memory), watermark=memory.watermark)
-        return Decision((), memory, evidence._replace(summary_bytes=memory.summary_bytes))
+        fixed = costs_of(check.ledger, self.settings).fixed
+        evidence = {
+            **dict.fromkeys(("contents_built", "contents_decided", "contents_sent"), 0),
+            **dict.fromkeys(("heuristic_built", "heuristic_decided", "heuristic_sent"), fixed),
+            **loaded(memory),
+            "watermark": memory.watermark,
+            "summary_bytes": memory.summary_bytes,
+        }
+        return Decision((), memory, evidence)
 
     def continues(self, check: Check) -> Synthetic:
         """The message that follows a summary."""
@@ -154,16 +183,16 @@ class Guard:
 
     def quiet_columns(self, run: Run, start: int, stop: int, memory: Memory) -> tuple[Head, dict[str, NDArray[Any]]]:
         """Contents and heuristics of steps `start` to `stop` while nothing is compacted."""
-        costs = Costs.of(run.ledger, self.settings)
+        costs = costs_of(run.ledger, self.settings)
         at = run.ledger.steps["at"][start:stop]
         head = self.head(run.ledger, memory, int(run.ledger.steps["user_event"][start]))
+        if at[0] < head.kept_from:
+            head = Head(head.view, 0)
         built = costs.prefix[at] + costs.fixed
         sent, contents = built, at
         if head.view:
-            extra = costs.contents(head.view)
-            kept_from = np.where(at >= head.kept_from, head.kept_from, 0) if head.kept_from else 0
-            sent = built + extra - costs.prefix[kept_from]
-            contents = at - kept_from + len(head.view)
+            sent = built + costs.contents(head.view) - costs.prefix[head.kept_from]
+            contents = at - head.kept_from + len(head.view)
         return head, {
             "contents_built": at,
             "contents_decided": contents,
@@ -173,51 +202,43 @@ class Guard:
             "heuristic_sent": sent,
         }
 
-    def turn_end(self, run: Run, start: int, stop: int, memory: Memory) -> int:
-        """Where a run must end because the head changes there: with the turn whose request is repeated."""
-        if not self.settings.mend_request or not memory.summary_bytes:
+    def same_head(self, run: Run, start: int, stop: int, memory: Memory) -> int:
+        """Where a run must end because the head changes there: with the turn whose request is repeated, or where the
+        log gets shorter than the watermark."""
+        if not memory.summary_bytes:
             return stop
-        same = run.ledger.steps["user_event"][start:stop] == memory.request_event
+        steps = run.ledger.steps
+        same = (steps["at"][start:stop] >= memory.watermark).astype(np.int8)
+        if self.settings.mend_request:
+            same += 2 * (steps["user_event"][start:stop] == memory.request_event)
         changes = same != same[0]
         return start + int(np.argmax(changes)) if changes.any() else stop
 
     def quiet(
-        self, count: int, columns: dict[str, NDArray[Any]], reported: Reported, memory: Memory, *, ended: bool
+        self,
+        count: int,
+        columns: dict[str, NDArray[Any]],
+        counts: LastCounts,
+        memory: Memory,
+        head: Head,
+        *,
+        ended: bool,
     ) -> Quiet:
-        """The first `count` steps of a run, and the memory after them."""
+        """The first `count` steps of a run, which all send `head`, and the memory after them."""
         cut = {name: column[:count] for name, column in columns.items()}
         if count:
             memory = msgspec.structs.replace(
                 memory,
                 last_heuristic=int(cut["heuristic_sent"][-1]),
-                real_tokens=int(reported.real[count]),
-                real_as_of=int(reported.as_of[count]),
+                real_tokens=int(counts.tokens[count]),
+                real_as_of=int(counts.as_of[count]),
             )
-        told = reported.counted
-        counted = CountedRun(told.tokens[:count], told.reported[:count], told.source[:count])
-        return Quiet(count, cut, counted, memory, ended)
+        return Quiet(count, cut, counts.first(count), memory, ended, head)
 
 
-class Reported(NamedTuple):
-    """The provider's counts of a run: `real` and `as_of` are what is remembered before each step and after the last."""
-
-    counted: CountedRun
-    real: Ints
-    as_of: Ints
-
-
-def reported(run: Run, start: int, stop: int, head: Head, heuristics: Ints, memory: Memory) -> Reported:
+def reported(run: Run, start: int, stop: int, head: Head, heuristics: Ints, memory: Memory) -> LastCounts:
     """What the provider counts at steps `start` to `stop`, and what the policy remembers of it."""
-    counted = run.usage.run(start, stop, head.view, head.kept_from, heuristics)
-    size = stop - start
-    told = counted.reported & (counted.tokens > 0)
-    if told.all():
-        real, as_of = counted.tokens, np.arange(start, stop)
-    else:
-        place = np.maximum.accumulate(np.where(told, np.arange(size), -1))
-        real = np.where(place >= 0, counted.tokens[place], memory.real_tokens)
-        as_of = np.where(place >= 0, place + start, memory.real_as_of)
-    return Reported(counted, np.append(memory.real_tokens, real), np.append(memory.real_as_of, as_of))
+    return last_counts(run, start, stop, head, heuristics, memory.real_tokens, memory.real_as_of)
 
 
 def loaded(memory: Memory) -> dict[str, int]:
@@ -242,3 +263,27 @@ def _shortened(summary: Summary, limit: int) -> Summary:
         return Summary(limit)
     text = summary.text.encode("utf-8", "replace")[-limit:].decode("utf-8", "ignore") if limit else ""
     return Summary(len(text.encode("utf-8")), text)
+
+
+def remembered(ledger: Ledger, trace: Columns) -> dict[str, NDArray[Any]]:
+    """What ContextGuard would have remembered before each recorded step: the last reported count of the same epoch.
+
+    A recorded compaction resets the calibration, so no count is compared with a request it does not belong to.
+    """
+    recorded, epoch = ledger.steps["prompt_tokens"], ledger.steps["epoch"]
+    tokens, as_of = recorded_counts(recorded)
+    previous = np.append(epoch[:1], epoch[:-1])
+    belongs = (as_of >= 0) & (epoch[as_of] == previous)
+    return {
+        "real_loaded": np.where(belongs, tokens, 0),
+        "real_as_of": np.where(belongs, as_of, -1),
+        "last_heuristic_loaded": _last_heuristics(trace["heuristic_sent"], trace["contents_sent"]),
+    }
+
+
+def _last_heuristics(sent: Ints, contents: Ints) -> Ints:
+    """The heuristic remembered before each step: that of the last request which was not empty."""
+    size = len(sent)
+    place = np.maximum.accumulate(np.where(contents > 0, np.arange(size), -1)) if size else np.zeros(0, dtype=np.int64)
+    last = np.where(place >= 0, sent[place], 0)
+    return np.append(np.zeros(min(size, 1), dtype=np.int64), last[:-1])

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
-from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
-from guard_core.policies.contextguard.contents import Contents, Costs
+from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_threshold
-from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
+from guard_core.policies.contextguard.guard import Guard, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.splits import find_split
 from guard_core.summaries.wrapper import summary_message
@@ -36,7 +36,7 @@ class RecentTail(Guard):
         if not check.at:
             return self.nothing(check, state)
         view = self.injected(check, state)
-        heuristic = Costs.of(check.ledger, self.settings).request(view)
+        heuristic = costs_of(check.ledger, self.settings).request(view)
         threshold = self.settings.limits(check.window).threshold
         numbers = {"calibrated": heuristic, "decision_tokens": heuristic, "threshold": threshold}
         if heuristic < threshold:
@@ -58,9 +58,9 @@ class RecentTail(Guard):
         numbers: dict[str, int],
         held: int,
     ) -> Decision:
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         heuristic, sent = numbers["decision_tokens"], costs.request(after)
-        evidence = CheckEvidence(
+        evidence = dict(
             contents_built=check.at,
             contents_decided=content_count(view),
             contents_sent=content_count(after),
@@ -90,7 +90,7 @@ class RecentTail(Guard):
     def _compact(
         self, check: Check, memory: Memory, view: View, threshold: int
     ) -> tuple[View, Memory, tuple[Pass, ...], int]:
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         passes: list[Pass] = []
         budget = int(check.window * self.settings.recent_ratio)
         for _ in range(self.settings.max_passes):
@@ -137,6 +137,7 @@ class RecentTail(Guard):
     def scan(self, run: Run, start: int, stop: int, state: Memory) -> Quiet | None:
         if not run.ledger.steps["at"][start]:
             return None
+        stop = self.same_head(run, start, stop, state)
         head, columns = self.quiet_columns(run, start, stop, state)
         heuristics = columns["heuristic_sent"]
         threshold = self.settings.limits(run.window).threshold
@@ -146,19 +147,20 @@ class RecentTail(Guard):
         counts = reported(run, start, stop, head, heuristics, state)
         columns |= {
             **_raw(heuristics, threshold),
-            "real_loaded": counts.real[:-1],
+            "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": np.append(state.last_heuristic, heuristics[:-1]),
             "real_as_of": counts.as_of[:-1],
             "held": constant(size, 0),
             "watermark": constant(size, 0),
             "summary_bytes": constant(size, state.summary_bytes),
         }
-        return self.quiet(first if ended else size, columns, counts, state, ended=ended)
+        return self.quiet(first if ended else size, columns, counts, state, head, ended=ended)
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         heuristics = trace["heuristic_decided"]
         threshold = self.settings.limits(run.window).threshold
-        return {**_raw(heuristics, threshold), "fired": (heuristics >= threshold).astype(np.int64)}
+        memory = remembered(run.ledger, trace)
+        return {**memory, **_raw(heuristics, threshold), "fired": (heuristics >= threshold).astype(np.int64)}
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
         return explain_threshold(self.settings, trace, step)

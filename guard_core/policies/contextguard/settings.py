@@ -6,14 +6,17 @@ The exact profiles are `tail`, `early` and `current`, each a commit of the origi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from guard_core import defaults
-from guard_core.errors import SettingError, UnknownName
+from guard_core.errors import SettingError
+from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, TEXT, PolicyKind, Profile, Setting
 from guard_core.tokens.calibration import Factors
-from guard_core.window import BufferRule, Limits, limits, parse_buffer
+from guard_core.window import BufferRule, Limits, limits
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,6 @@ class Settings:
         return {}
 
 
-LARGEST_NUMBER, LARGEST_FACTOR = 10**12, 10**6  # products with any heuristic stay exact in a double and in 64 bits
 MENDS = tuple(field.name for field in fields(Settings) if field.name.startswith("mend_"))
 NAMES = tuple(field.name for field in fields(Settings))
 
@@ -90,48 +92,115 @@ PROFILES: dict[str, dict[str, Any]] = {
     "current": {},
     "fixed": dict.fromkeys(MENDS, True),
 }
-_PASSES_OF_SLIDING = {"max_passes": defaults.MAX_PASSES}  # sliding retries in every profile
+PROFILE_HELP = {
+    "current": "the newest version of the original (commit 113391a)",
+    "tail": "the first version: a summary and the most recent messages, no watermark (commit 5bdd637)",
+    "early": "the version that the design documents describe (commit dc1ea47)",
+    "fixed": "the newest version with its defects mended",
+}
+PUBLISHED_PROFILES = tuple(Profile(name, text) for name, text in PROFILE_HELP.items())
+_BUFFERS = ("auto", "5%", "10%", "15%", "20%", "25%", "30%")
+_CAPS = (2.0, 3.0, defaults.FACTOR_CAP)
+MOST_FACTOR = 100.0  # ours: a larger factor is a slip of the keyboard
+_SPEC = "specification of ContextGuard"
+_CALIBRATED = ("tail",)  # this profile compares the raw heuristic
+_ALL = tuple(PROFILES)
 
 
-def profile_settings(profile: str = "current", *, sliding: bool = False, **changes: Any) -> Settings:
-    """The settings of a profile with changes. Raises UnknownName or SettingError, naming what is allowed."""
-    if profile not in PROFILES:
-        raise UnknownName(f"there is no profile {str(profile)[:40]!r}; known are {', '.join(PROFILES)}")
-    base = Settings(profile=profile, **{**PROFILES[profile], **(_PASSES_OF_SLIDING if sliding else {})})
-    return checked(replace(base, **{name: parse(name, value) for name, value in changes.items()}))
+def _setting(name: str, label: str, kind: str, text: str, source: str, **more: Any) -> Setting:
+    values = {profile: changes[name] for profile, changes in PROFILES.items() if name in changes}
+    return Setting(name, label, kind, getattr(Settings, name), text, f"{_SPEC}, {source}", profiles=values, **more)
 
 
-def parse(name: str, value: Any) -> Any:
-    """One setting from text or from a value of its own type. Raises SettingError."""
-    if name not in NAMES or name == "profile":
-        raise SettingError(f"ContextGuard has no setting {str(name)[:40]!r}; it has {', '.join(NAMES[1:])}")
-    kind = type(getattr(Settings, name))
-    if name == "buffer":
-        return parse_buffer(str(value))
-    if kind is bool:
-        return _switch(name, value)
-    if kind is str:
-        return str(value)
-    return _number(name, value, kind)
+def published(*, sliding: bool) -> tuple[Setting, ...]:
+    """The settings of the threshold strategy or of the sliding window, as data."""
+    factors = {"not_in": _ALL if sliding else _CALIBRATED, "main": True, "most": MOST_FACTOR, "unit": "factor"}
+    never: dict[str, Any] = {"not_in": _ALL}
+    on_threshold: dict[str, Any] = never if sliding else {}
+    on_sliding: dict[str, Any] = {} if sliding else never
+    passes = {"default": defaults.MAX_PASSES, "profiles": {}} if sliding else {}
+    settings = (
+        _setting(
+            "buffer", "Buffer", SIZE, "auto, tokens or 15%", "section 4", unit="tokens", main=True, sweep=_BUFFERS
+        ),
+        _setting(
+            "default_factor",
+            "Default factor",
+            NUMBER,
+            "correction while no provider count is known",
+            "section 5",
+            short="factor",
+            **factors,
+        ),
+        _setting("cap", "Factor cap", NUMBER, "the correction is at most this", "section 5", sweep=_CAPS, **factors),
+        _setting("floor", "Factor floor", NUMBER, "the correction is at least this", "section 5", **factors),
+        _setting(
+            "max_turns",
+            "Messages",
+            COUNT,
+            "messages after the watermark before the oldest are summarised",
+            "section 8",
+            unit="messages",
+            least=1,
+            main=sliding,
+            **on_sliding,
+        ),
+        _setting("large_window", "Large window", COUNT, "from here on the buffer is fixed", "section 4", unit="tokens"),
+        _setting("large_inclusive", "Large window, itself", SWITCH, "a window of that size is large", "section 4"),
+        _setting("large_buffer", "Large window's buffer", COUNT, "the fixed buffer", "section 4", unit="tokens"),
+        _setting("small_ratio", "Small window's buffer", SHARE, "share of a smaller window", "section 4"),
+        _setting("count_tools", "Count tools", SWITCH, "tool definitions count in the heuristic", "section 3"),
+        _setting("count_inline", "Count inline data", SWITCH, "pictures count by their bytes", "section 3"),
+        _setting("count_metadata", "Count metadata", SWITCH, "metadata of parts counts in the heuristic", "section 3"),
+        msgspec.structs.replace(
+            _setting("max_passes", "Passes", COUNT, "most passes of one compaction", "section 6", least=1), **passes
+        ),
+        _setting("marker_dash", "Marker dash", TEXT, "the dash in a summary's end marker", "section 7"),
+        _setting(
+            "summariser_share",
+            "Summariser's share",
+            SHARE,
+            "of the window: what the summariser may be given",
+            "section 6.4",
+            **on_threshold,
+        ),
+        _setting("output_share", "Summary's share", SHARE, "of the buffer: how long a summary may be", "section 4"),
+        _setting("words_per_token", "Words per token", NUMBER, "the limit as words", "section 4", most=10),
+        _setting(
+            "fallback_excerpt", "Excerpt", COUNT, "of each text, in mechanical summaries", "section 7", unit="bytes"
+        ),
+        _setting(
+            "recent_ratio",
+            "Recent share",
+            SHARE,
+            "of the window: what stays verbatim",
+            "section 10",
+            not_in=_ALL if sliding else tuple(name for name in PROFILES if name != "tail"),
+        ),
+        _setting("name_request", "Name the request", SWITCH, "the continuation names the user's request", "section 7"),
+        *(_setting(name, f"Mend: {text}", SWITCH, text, "section 12") for name, text in MEND_HELP.items()),
+    )
+    return tuple(settings)
 
 
-def _switch(name: str, value: Any) -> bool:
-    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-    found = words.get(str(value).strip().lower())
-    if found is None:
-        raise SettingError(f"{name} is true or false, not {str(value)[:40]!r}")
-    return found
+MEND_HELP = {
+    "mend_request": "later steps of the turn still name the user's request",
+    "mend_retry": "further passes are judged on calibrated tokens",
+    "mend_loop": "no compaction that cannot get below the threshold while the request fits the window",
+    "mend_fallback": "a mechanical summary is never empty",
+    "mend_growth": "a mechanical summary stays within the summary's budget",
+    "mend_marker": "a user's text that looks like a summary does not switch the injection off",
+    "mend_pairs": "a cut never parts a tool call from its result",
+    "mend_tail": "the watermark of the sliding window covers only what was summarised",
+    "mend_stacking": "one continuation, however many passes the sliding window makes",
+    "mend_failure": "the sliding window replaces a failed summary by the mechanical one",
+}
 
 
-def _number(name: str, value: Any, kind: type[int] | type[float]) -> int | float:
-    try:
-        number = kind(str(value).strip().replace("_", ""))
-    except (ValueError, OverflowError):
-        number = None
-    if number is None or not 0 <= number <= (LARGEST_NUMBER if kind is int else LARGEST_FACTOR):  # also refuses nan
-        what = "a whole number" if kind is int else "a number"
-        raise SettingError(f"{name} is {what} from 0, not {str(value)[:40]!r}")
-    return number
+def profile_settings(profile: str = "current", **changes: Any) -> Settings:
+    """The settings of a profile of the threshold strategy with changes. Raises UnknownName or SettingError."""
+    kind = PolicyKind("contextguard", "ContextGuard", "", Settings, published(sliding=False), PUBLISHED_PROFILES)
+    return checked(Settings(**kind.values(profile, **changes)))
 
 
 def checked(settings: Settings) -> Settings:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.errors import SummaryFailed
-from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
-from guard_core.policies.contextguard.contents import Contents, Costs
+from guard_core.estimators import Heuristic
+from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_sliding
-from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
+from guard_core.policies.contextguard.guard import Guard, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.policies.contextguard.splits import safe_split
 from guard_core.summaries.wrapper import summary_message
@@ -59,11 +60,11 @@ class SlidingWindow(Guard):
         return self._fired(check, state, work)
 
     def _fired(self, check: Check, before: Memory, work: _Work) -> Decision:
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         whole: View = (Span(0, check.at),)
         sent, built = costs.request(work.view), costs.built(check.at)
         over = sent >= self.settings.limits(check.window).threshold
-        evidence = CheckEvidence(
+        evidence = dict(
             contents_built=check.at,
             contents_decided=check.at,
             contents_sent=content_count(work.view),
@@ -105,7 +106,7 @@ class SlidingWindow(Guard):
         )
 
     def _compact(self, check: Check, memory: Memory) -> _Work:
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         threshold = self.settings.limits(check.window).threshold
         work = _Work((Span(0, check.at),), memory)
         keep = max(defaults.MIN_KEEP, self.settings.max_turns * defaults.KEEP_PERCENT // 100)
@@ -116,7 +117,7 @@ class SlidingWindow(Guard):
             keep = max(defaults.MIN_KEEP, keep // 2)
         return work
 
-    def _pass(self, check: Check, costs: Costs, work: _Work, keep: int) -> _Work:
+    def _pass(self, check: Check, costs: Heuristic, work: _Work, keep: int) -> _Work:
         contents = Contents(work.view, costs)
         raw = len(contents) - keep
         safe = safe_split(len(contents), contents.flags, raw)
@@ -193,7 +194,7 @@ class SlidingWindow(Guard):
         at = run.ledger.steps["at"]
         if not at[start]:
             return None
-        stop = self.turn_end(run, start, stop, state)
+        stop = self.same_head(run, start, stop, state)
         over = at[start:stop] - state.watermark > self.settings.max_turns
         first = int(np.argmax(over))
         ended = bool(over[first])
@@ -205,18 +206,18 @@ class SlidingWindow(Guard):
         counts = reported(run, start, start + size, head, heuristics, state)
         columns |= {
             **_undecided(size),
-            "real_loaded": counts.real[:-1],
+            "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": np.append(state.last_heuristic, heuristics[:-1]),
             "real_as_of": counts.as_of[:-1],
             "watermark": constant(size, state.watermark),
             "summary_bytes": constant(size, state.summary_bytes),
         }
-        return self.quiet(size, columns, counts, state, ended=ended)
+        return self.quiet(size, columns, counts, state, head, ended=ended)
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         messages = trace["contents_decided"]
         fired = (messages > self.settings.max_turns).astype(np.int64)
-        return {**_undecided(len(messages)), "fired": fired}
+        return {**remembered(run.ledger, trace), **_undecided(len(messages)), "fired": fired}
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
         return explain_sliding(self.settings, trace, step)

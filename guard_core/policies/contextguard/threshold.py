@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.policies.base import Check, CheckEvidence, Decision, Quiet, Run
-from guard_core.policies.contextguard.contents import Costs, truncate
+from guard_core.estimators import Heuristic
+from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.contextguard.contents import costs_of, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
-from guard_core.policies.contextguard.guard import Guard, constant, loaded, reported
+from guard_core.policies.contextguard.guard import Guard, constant, loaded, remembered, reported
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
@@ -55,7 +56,7 @@ class Threshold(Guard):
         if not check.at:
             return self.nothing(check, state)
         view = self.injected(check, state)
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         heuristic = costs.request(view)
         found = estimate(heuristic, state.real_tokens, state.last_heuristic, self.settings.factors)
         threshold = self.settings.limits(check.window).threshold
@@ -69,7 +70,7 @@ class Threshold(Guard):
         record = _record(
             check, state, view, heuristic, turned, found.tokens, threshold, self.carried(check, turned.memory)
         )
-        evidence = CheckEvidence(
+        evidence = dict(
             contents_built=check.at,
             contents_decided=content_count(view),
             contents_sent=content_count(turned.view),
@@ -92,7 +93,7 @@ class Threshold(Guard):
         cut = check.ledger.cut(check.at)
         return cut if cut > (state.watermark if state.summary_bytes else 0) else 0
 
-    def _trigger(self, check: Check, costs: Costs, state: Memory, threshold: int, factor: float) -> tuple[int, int]:
+    def _trigger(self, check: Check, costs: Heuristic, state: Memory, threshold: int, factor: float) -> tuple[int, int]:
         """The count that fires, and why it is not the threshold (only where the loop is mended)."""
         if not self.settings.mend_loop or not state.summary_bytes:
             return threshold, 0
@@ -101,7 +102,7 @@ class Threshold(Guard):
             return NEVER, FLOOR_OVER_WINDOW
         return (check.window, FLOOR_OVER_THRESHOLD) if floor >= threshold else (threshold, 0)
 
-    def _floor(self, costs: Costs, state: Memory) -> int:
+    def _floor(self, costs: Heuristic, state: Memory) -> int:
         """What a compaction cannot shrink: system prompt, tools, a summary like the last (but for the continuation)."""
         return costs.request((summary_message(state.summary, self.settings.marker_dash),))
 
@@ -110,7 +111,7 @@ class Threshold(Guard):
         return int(heuristic * found.factor) if self.settings.mend_retry else heuristic
 
     def _compact(self, check: Check, memory: Memory, view: View, found: Estimate, kept: int) -> _Turned:
-        costs = Costs.of(check.ledger, self.settings)
+        costs = costs_of(check.ledger, self.settings)
         limits = self.settings.limits(check.window)
         tail: View = (Span(kept, check.at),) if kept < check.at else ()
         passes: list[Pass] = []
@@ -174,12 +175,12 @@ class Threshold(Guard):
         at = run.ledger.steps["at"]
         if not at[start]:
             return None
-        stop = self.turn_end(run, start, stop, state)
+        stop = self.same_head(run, start, stop, state)
         head, columns = self.quiet_columns(run, start, stop, state)
         heuristics = columns["heuristic_sent"]
         counts = reported(run, start, stop, head, heuristics, state)
         last = np.append(state.last_heuristic, heuristics[:-1])
-        found = estimate_run(heuristics, counts.real[:-1], last, self.settings.factors)
+        found = estimate_run(heuristics, counts.tokens[:-1], last, self.settings.factors)
         threshold = self.settings.limits(run.window).threshold
         trigger, held = self._triggers(run, slice(start, stop), state, threshold, found.factor)
         fires = found.tokens >= trigger
@@ -187,7 +188,7 @@ class Threshold(Guard):
         ended = bool(fires[first])
         size = stop - start
         columns |= {
-            "real_loaded": counts.real[:-1],
+            "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": last,
             "real_as_of": counts.as_of[:-1],
             "correction_raw": found.raw,
@@ -200,7 +201,7 @@ class Threshold(Guard):
             "watermark": constant(size, state.watermark),
             "summary_bytes": constant(size, state.summary_bytes),
         }
-        return self.quiet(first if ended else size, columns, counts, state, ended=ended)
+        return self.quiet(first if ended else size, columns, counts, state, head, ended=ended)
 
     def _triggers(
         self, run: Run, steps: slice, state: Memory, threshold: int, factor: NDArray[np.float64]
@@ -210,18 +211,20 @@ class Threshold(Guard):
             return threshold, 0
         asked = run.request_bytes[steps] if self.settings.name_request else constant(len(factor), 0)
         continued = np.where(asked > 0, continuation_bytes(1) - 1 + asked, continuation_bytes(0)) // 4
-        floor = ((self._floor(Costs.of(run.ledger, self.settings), state) + continued) * factor).astype(np.int64)
+        floor = ((self._floor(costs_of(run.ledger, self.settings), state) + continued) * factor).astype(np.int64)
         over, full = floor >= threshold, floor >= run.window
         trigger = np.where(full, NEVER, np.where(over, run.window, threshold))
         held = np.where(full, FLOOR_OVER_WINDOW, np.where(over, FLOOR_OVER_THRESHOLD, 0))
         return trigger, held
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        memory = remembered(run.ledger, trace)
         found = estimate_run(
-            trace["heuristic_decided"], trace["real_loaded"], trace["last_heuristic_loaded"], self.settings.factors
+            trace["heuristic_decided"], memory["real_loaded"], memory["last_heuristic_loaded"], self.settings.factors
         )
         threshold = self.settings.limits(run.window).threshold
         return {
+            **memory,
             "correction_raw": found.raw,
             "correction": found.factor,
             "correction_source": found.source,

@@ -68,7 +68,7 @@ def test_the_table_has_totals(chat, capsys):
         (["CHAT", "--policy", "nope"], "there is no policy 'nope'"),
         (["CHAT", "--profile", "nope"], "there is no profile 'nope'"),
         (["CHAT", "--set", "cap"], "a setting is written KEY=VALUE"),
-        (["CHAT", "--set", "cap=many"], "cap is a number"),
+        (["CHAT", "--set", "cap=many"], "(cap) is a number"),
         (["CHAT", "--summary", "long"], "the summary is recorded"),
         (["CHAT", "--session", "7"], "none is called '7'"),
     ],

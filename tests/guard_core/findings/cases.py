@@ -7,9 +7,10 @@ import numpy as np
 
 from guard_core.findings import Facts, Finding, recorded_findings, replayed_findings
 from guard_core.policies import get_policy
+from guard_core.policies.contextguard.guard import COLUMNS
 from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
-from guard_core.trace import FLOAT_COLUMNS, TRACE_COLUMNS, CompactionRecord, Pass, Trace
+from guard_core.trace import COMMON_COLUMNS, CompactionRecord, Pass, Trace
 from guard_core.views import Inserted, Span, Synthetic
 from guard_core.window_evidence import judge_session
 from tests.builders import model, session, user
@@ -56,7 +57,7 @@ def of_replay(facts: Facts, trace: Trace) -> dict[str, Finding]:
 def trace(facts: Facts, *compactions: CompactionRecord, **columns: object) -> Trace:
     """A trace in which nothing happened but what is given."""
     size, window = facts.ledger.step_count, facts.window.value
-    values = {name: np.full(size, np.nan if name in FLOAT_COLUMNS else 0) for name in TRACE_COLUMNS}
+    values = {item.name: np.full(size, np.nan if item.real else 0) for item in (*COMMON_COLUMNS, *COLUMNS)}
     values["threshold"] = np.full(size, window * 4 // 5)
     values["modelled_prompt_tokens"] = facts.ledger.steps["prompt_tokens"]
     values |= {name: np.array(value) for name, value in columns.items()}

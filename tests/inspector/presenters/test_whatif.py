@@ -5,12 +5,18 @@ import pytest
 from guard_core.attribution import attribute
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
-from guard_core.policies.contextguard import PROFILES
 from guard_core.replay import replay
 from guard_core.simulator.samples import SAMPLES
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.usage import usage_for
-from inspector.presenters.whatif import NAMES, Choice, form, ignored, parse_choice
+from inspector.presenters.whatif import Choice, form, ignored, parse_choice
+
+
+def chosen(**query):
+    """The choice of an address in which everything is allowed."""
+    choice, errors = parse_choice(query)
+    assert not errors
+    return choice
 
 
 def test_no_settings_are_the_default():
@@ -36,7 +42,7 @@ def test_a_window_can_be_typed_as_people_write_it(typed, window):
 )
 def test_a_value_that_is_not_allowed_is_left_out_and_explained(name, typed):
     choice, errors = parse_choice({name: typed, "floor": "1.2"})
-    assert choice == Choice(floor="1.2")
+    assert choice == chosen(floor="1.2")
     assert list(errors) == [name]
 
 
@@ -47,7 +53,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
 
 
 def test_an_address_round_trips():
-    choice = Choice(window="150000", buffer="10%", cap="3", profile="early", summary="share:high")
+    choice = chosen(window="150000", buffer="10%", cap="3", profile="early", summary="share:high")
     query = dict(pair.split("=") for pair in choice.query()[1:].replace("%25", "%").replace("%3A", ":").split("&"))
     assert parse_choice(query)[0] == choice
 
@@ -61,12 +67,13 @@ def test_the_form_keeps_what_was_typed_beside_its_error():
 # ---- settings without effect
 
 OTHER = {
-    "profile": "fixed",
-    "window": "9000",
     "buffer": "100%",
     "factor": "9",
     "cap": "1.1",
     "floor": "4",
+    "max_turns": "3",
+    "recent_ratio": "0.5",
+    "summariser_share": "0.1",
     "summary": "mechanical",
 }
 
@@ -78,29 +85,32 @@ def ledger():
 
 def numbers(ledger, **settings):
     """Every number of the replay under these settings."""
-    choice = Choice(**{"window": "40000", **settings})
-    policy = get_policy(choice.policy, **choice.engine_settings())
-    summarizer = get_summarizer(choice.summary, ledger) if choice.summary else None
+    given = {"window": "40000", **settings}
+    named = {name: value for name, value in given.items() if name not in ("policy", "window", "summary")}
+    policy = get_policy(given["policy"], **named)
+    summarizer = get_summarizer(given["summary"], ledger) if "summary" in given else None
     usage = usage_for(ledger, attribute(ledger))
-    trace = replay(ledger, policy, window=int(choice.window), usage=usage, summarizer=summarizer)
+    trace = replay(ledger, policy, window=int(given["window"]), usage=usage, summarizer=summarizer)
     return {name: column.tobytes() for name, column in trace.columns.items()}
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("policy", POLICIES)
-def test_exactly_the_settings_that_change_no_number_are_called_not_used(ledger, policy, profile):
-    if policy == "none":
-        profile = ""  # whose other settings this policy refuses, so that nothing can be compared with them
-        assert set(ignored(Choice(policy=policy))) == {*OTHER} - {"window"}
-        return
-    unused = ignored(Choice(policy=policy, profile=profile))
+@pytest.mark.parametrize(
+    ("policy", "profile"), [(kind.name, name) for kind in POLICIES.values() for name in kind.profile_names]
+)
+def test_a_setting_that_is_called_not_used_changes_no_number(ledger, policy, profile):
     plain = numbers(ledger, policy=policy, profile=profile)
-    same = {
-        name
-        for name, value in OTHER.items()
-        if name != "profile" and numbers(ledger, policy=policy, profile=profile, **{name: value}) == plain
-    }
-    assert same == set(unused)
+    for name in ignored(POLICIES[policy], profile):
+        assert numbers(ledger, policy=policy, profile=profile, **{name: OTHER[name]}) == plain, name
+
+
+@pytest.mark.parametrize("profile", ["tail", "early", "current", "fixed"])
+@pytest.mark.parametrize("policy", ["contextguard", "contextguard-sliding"])
+def test_the_main_settings_that_are_used_change_a_number(ledger, policy, profile):
+    unused = ignored(POLICIES[policy], profile)
+    plain = numbers(ledger, policy=policy, profile=profile)
+    for name in ("buffer", "factor", "cap", "floor"):
+        same = numbers(ledger, policy=policy, profile=profile, **{name: OTHER[name]}) == plain
+        assert same == (name in unused), name
 
 
 def test_a_setting_that_is_not_used_is_left_out_without_an_error():
@@ -108,16 +118,33 @@ def test_a_setting_that_is_not_used_is_left_out_without_an_error():
     assert (choice, errors) == (Choice(policy="none"), {})
 
 
+def test_a_setting_of_another_policy_is_left_out_without_an_error():
+    choice, errors = parse_choice({"policy": "codex", "buffer": "many", "limit": "80%"})
+    assert (choice, errors) == (Choice(policy="codex", settings=(("limit", "80%"),)), {})
+
+
 def test_a_policy_without_profiles_is_named_without_one():
-    assert Choice(policy="none", window="64000").words() == "policy none, window 64000"
-    assert Choice(cap="3").words() == "contextguard, profile current, cap 3"
+    assert Choice(policy="none", window="64000").words() == "No compaction, window 64000"
+    assert chosen(cap="3").words() == "ContextGuard, profile current, cap 3"
 
 
 def test_the_form_switches_off_what_is_not_used_and_says_why():
-    fields = {field["name"]: field for field in form(Choice(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
-    assert {name for name in NAMES if fields[name]["ignored"]} == {"factor", "cap", "floor"}
+    fields = {field["name"]: field for field in form(chosen(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
+    assert {name for name, field in fields.items() if field["ignored"]} == {"factor", "cap", "floor"}
     assert fields["cap"]["note"] == "not used by profile tail"
     assert fields["cap"]["value"] == "3"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_form_of_a_policy_has_exactly_its_settings(name):
+    kind = POLICIES[name]
+    shown = form(Choice(policy=name), {}, {}, {})
+    names = {field["name"] for field in (*shown["fields"], *shown["more"])}
+    others = {"profile": bool(kind.profiles), "summary": kind.summarises, "policy": True, "window": True}
+    never = {item.key for item in kind.settings if kind.profiles and set(kind.profile_names) <= set(item.not_in)}
+    hidden = {item.key for item in kind.unused() if not item.main}
+    expected = {item.key for item in kind.settings} - never - hidden
+    assert names == expected | {name for name, has in others.items() if has}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ numbers below 2**53, so they are exact and equal to a replay's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from guard_core.costs import STARTS_WITH_MARKER
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Policy
-from guard_core.policies.contextguard.contents import Costs
+from guard_core.policies.contextguard.contents import costs_of
 from guard_core.policies.contextguard.settings import MENDS, Settings
 from guard_core.policies.contextguard.threshold import Threshold
 from guard_core.replay import request_bytes
@@ -36,14 +36,38 @@ Row = tuple[int, ...]  # the fields of guard_core.sweep.Figures
 SMALLEST_BLOCK, LARGEST_BLOCK = 4, 512
 
 
-def can_run(policy: Policy, summarizer: SizeModel) -> bool:
-    """Can a policy run in a lane: the threshold strategy without mends, summaries of known size."""
+def run_lanes(
+    ledger: Ledger, policies: Sequence[Policy], windows: Sequence[int], usage: Usage, summarizer: SizeModel
+) -> list[Row | None]:
+    """The figures of every policy, in order; None for those that cannot run in a lane, whose replay is needed."""
+    rows: list[Row | None] = [None] * len(policies)
+    if not _is_plain(ledger) or not isinstance(usage, RatioUsage | AttributedUsage):
+        return rows
+    able = [
+        index
+        for index, (policy, window) in enumerate(zip(policies, windows, strict=True))
+        if _can_run(policy, window, summarizer)
+    ]
+    for group in _groups({index: policies[index].settings for index in able}):
+        settings = [policies[index].settings for index in group]
+        lanes = Lanes.of(ledger, settings, [windows[index] for index in group], usage, summarizer)
+        lanes.run()
+        for index, row in zip(group, lanes.rows(), strict=True):
+            rows[index] = row
+    return rows
+
+
+def _can_run(policy: Policy, window: int, summarizer: SizeModel) -> bool:
+    """The threshold strategy without mends, with summaries of known size, none of them empty: an empty one means a
+    mechanical one, which lanes do not make."""
     if not isinstance(policy, Threshold) or any(getattr(policy.settings, name) for name in MENDS):
         return False
-    return isinstance(summarizer, FixedSummaries | ShareSummaries | RecordedSummaries)
+    if not isinstance(summarizer, FixedSummaries | ShareSummaries | RecordedSummaries):
+        return False
+    return min(_sizes(policy.settings.limits(window).output_tokens, summarizer)) > 0
 
 
-def is_plain(ledger: Ledger) -> bool:
+def _is_plain(ledger: Ledger) -> bool:
     """Is a log plain enough for lanes: no empty request, only growth, no first message that looks like a summary."""
     at = ledger.steps["at"]
     if not len(at) or int(at.min()) < 1 or bool((np.diff(at) < 0).any()):
@@ -51,36 +75,12 @@ def is_plain(ledger: Ledger) -> bool:
     return not int(ledger.events["flags"][0]) & STARTS_WITH_MARKER
 
 
-def run_lanes(
-    ledger: Ledger, policies: Sequence[Policy], windows: Sequence[int], usage: Usage, summarizer: SizeModel
-) -> list[Row] | None:
-    """The figures of every lane, in order; None where the provider's model or the summaries do not fit lanes."""
-    settings = [policy.settings for policy in policies]
-    if not isinstance(usage, RatioUsage | AttributedUsage) or not _never_empty(settings, windows, summarizer):
-        return None
-    rows: list[Row] = [()] * len(settings)
-    for group in _groups(settings):
-        lanes = Lanes.of(ledger, [settings[i] for i in group], [windows[i] for i in group], usage, summarizer)
-        lanes.run()
-        for index, row in zip(group, lanes.rows(), strict=True):
-            rows[index] = row
-    return rows
-
-
-def _groups(settings: Sequence[Settings]) -> list[list[int]]:
+def _groups(settings: Mapping[int, Settings]) -> list[list[int]]:
     """Lanes that count the same things share their prefix sums."""
     groups: dict[tuple[bool, ...], list[int]] = {}
-    for index, item in enumerate(settings):
+    for index, item in settings.items():
         groups.setdefault((item.count_tools, item.count_inline, item.count_metadata), []).append(index)
     return list(groups.values())
-
-
-def _never_empty(settings: Sequence[Settings], windows: Sequence[int], summarizer: SizeModel) -> bool:
-    """An empty summary means a mechanical one, which lanes do not make."""
-    return all(
-        min(_sizes(item.limits(window).output_tokens, summarizer)) > 0
-        for item, window in zip(settings, windows, strict=True)
-    )
 
 
 def _sizes(output_tokens: int, summarizer: SizeModel) -> tuple[int, ...]:
@@ -128,7 +128,7 @@ class Lanes:
         summarizer: SizeModel,
     ) -> Lanes:
         """Lanes before the first step."""
-        costs, at = Costs.of(ledger, settings[0]), ledger.steps["at"]
+        costs, at = costs_of(ledger, settings[0]), ledger.steps["at"]
         base = costs.prefix[at] + costs.fixed
         counted = usage.run(0, len(at), (), 0, base)
         told = np.maximum.accumulate(np.where(counted.reported & (counted.tokens > 0), np.arange(len(at)), -1))

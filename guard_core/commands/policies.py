@@ -1,0 +1,60 @@
+"""`policies [NAME]`: the policies with their profiles and settings, as they are published."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from guard_core import cli
+from guard_core.policies import POLICIES, policy_kind
+from guard_core.policies.settings import PolicyKind, Setting
+
+HELP = "list policies, their profiles and settings"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one policy (default: all)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the policies; 2 for an unknown name."""
+    return cli.guarded(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    kinds = [policy_kind(args.name)] if args.name else list(POLICIES.values())
+    if args.json:
+        cli.print_json([_described(kind) for kind in kinds])
+    else:
+        print("\n\n".join(map(_text, kinds)))
+    return 0
+
+
+def _described(kind: PolicyKind) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "help": kind.help,
+        "profiles": kind.profiles,
+        "settings": kind.settings,
+    }
+
+
+def _text(kind: PolicyKind) -> str:
+    lines = [f"{kind.name}: {kind.help}"]
+    lines += [f"  profile {profile.name}: {profile.help}" for profile in kind.profiles]
+    if kind.settings:
+        rows = [(item.name, item.default, item.unit or item.kind, _allowed(item), item.help) for item in kind.settings]
+        table = cli.table(("setting", "default", "unit", "allowed", "meaning"), rows, left=5)
+        lines += ["", *(f"  {line}" for line in table.splitlines())]
+    return "\n".join(lines)
+
+
+def _allowed(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(setting.choices)
+    if setting.kind in ("switch", "text", "size"):
+        return {"switch": "true, false", "text": "any text", "size": "auto, tokens, 15%"}[setting.kind]
+    return f"from {setting.least:g}" + ("" if setting.most is None else f" to {setting.most:g}")

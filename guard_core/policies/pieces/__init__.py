@@ -1,0 +1,1 @@
+"""Pieces that two policies or more are made of."""

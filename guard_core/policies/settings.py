@@ -1,0 +1,162 @@
+"""Settings are data: what a policy publishes of each of its settings, and the one way they are read.
+
+The command line, the what-if form, the query string, sweep axes and the documentation are made from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from guard_core.errors import SettingError, UnknownName
+from guard_core.sizes import parse_count
+from guard_core.window import parse_buffer
+
+if TYPE_CHECKING:
+    from guard_core.policies.base import Policy
+    from guard_core.sessions import Session
+
+Value = str | int | float | bool
+COUNT, NUMBER, SHARE, SWITCH, SIZE, CHOICE, TEXT = "count", "number", "share", "switch", "size", "choice", "text"
+LARGEST_COUNT, LARGEST_NUMBER = 10**12, 10**6  # ours: products with any estimate stay exact in a double and in 64 bits
+_SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One setting of a policy.
+
+    `kind`: count (a whole number), number, share (0 to 1), switch, size ("auto", tokens, or a share of the window such
+    as 15%), choice or text. `default` is that of the policy's first profile, `profiles` holds those of others.
+    `not_in` are profiles in which it has no effect. `short` is its name in an address and in a form where the full one
+    is long; `main` settings are shown first. `sweep` are the values that a sweep tries where no axis is named.
+    """
+
+    name: str
+    label: str
+    kind: str
+    default: Value
+    help: str
+    source: str
+    unit: str = ""
+    least: float = 0
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    profiles: dict[str, Value] = {}
+    not_in: tuple[str, ...] = ()
+    short: str = ""
+    main: bool = False
+    sweep: tuple[Value, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its name in an address."""
+        return self.short or self.name
+
+    def default_in(self, profile: str) -> Value:
+        """The default of a profile."""
+        return self.profiles.get(profile, self.default)
+
+    @property
+    def title(self) -> str:
+        """Its label with its name, for messages."""
+        return self.label if self.label.lower() == self.name else f"{self.label} ({self.name})"
+
+    def parse(self, value: Any, what: str = "") -> Value:
+        """The value from text or from a value of its own type. Raises SettingError with what is allowed; `what` is how
+        it calls the setting."""
+        text, what = str(value).strip(), what or self.title
+        if self.kind == SWITCH:
+            if text.lower() not in _SWITCHES:
+                raise SettingError(f"{what} is true or false, not {text[:40]!r}")
+            return _SWITCHES[text.lower()]
+        if self.kind == SIZE:
+            return parse_buffer(text, what)
+        if self.kind == CHOICE:
+            if text not in self.choices:
+                raise SettingError(f"{what} is one of {', '.join(self.choices)}, not {text[:40]!r}")
+            return text
+        if self.kind == COUNT:
+            return parse_count(text, what, int(self.least), int(self.most or LARGEST_COUNT), self.unit)
+        return self._number(text, what) if self.kind in (NUMBER, SHARE) else text
+
+    def _number(self, text: str, what: str) -> float:
+        most = self.most or (1 if self.kind == SHARE else LARGEST_NUMBER)
+        try:
+            number = float(text.replace("_", ""))
+        except ValueError:
+            number = -1.0
+        if not self.least <= number <= most:  # also refuses nan
+            raise SettingError(f"{what} is a number from {self.least:g} to {most:,g}, not {text[:40]!r}")
+        return number
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """A named set of defaults: one version of a system, or one of its documents."""
+
+    name: str
+    help: str
+
+
+class PolicyKind(msgspec.Struct, frozen=True, eq=False):
+    """A policy as it is listed: its names, what it does in a sentence, its settings, and how it is made.
+
+    `build` gets a value for every setting, and the profile's name as `profile` where there are profiles. `lanes` runs
+    many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
+    a recording of the policy's own agent tells. `summarises`: does it ask for summaries at all.
+    """
+
+    name: str
+    title: str
+    help: str
+    build: Callable[..., Any]
+    settings: tuple[Setting, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    lanes: Callable[..., Any] | None = None
+    of_session: Callable[[Session], dict[str, Any]] | None = None
+    summarises: bool = True
+
+    @property
+    def default_profile(self) -> str:
+        """The profile where none is named; "" for a policy without profiles."""
+        return self.profiles[0].name if self.profiles else ""
+
+    @property
+    def profile_names(self) -> tuple[str, ...]:
+        return tuple(profile.name for profile in self.profiles)
+
+    def setting(self, name: str) -> Setting:
+        """A setting by its name or its name in an address. Raises SettingError with the names that are known."""
+        plain = name.strip().replace("-", "_")
+        for setting in self.settings:
+            if plain in (setting.name, setting.key):
+                return setting
+        known = ", ".join(setting.name for setting in self.settings)
+        has = f"it has {known}" if known else "it has none"
+        raise SettingError(f"{self.title} has no setting {name[:40]!r}; {has}")
+
+    def unused(self, profile: str = "") -> tuple[Setting, ...]:
+        """The settings that have no effect in a profile."""
+        chosen = profile or self.default_profile
+        return tuple(setting for setting in self.settings if chosen in setting.not_in)
+
+    def make(self, profile: str | None = None, **changes: Any) -> Policy:
+        """The policy with some settings changed. Raises UnknownName and SettingError."""
+        policy: Policy = self.build(**self.values(profile, **changes))
+        return policy
+
+    def values(self, profile: str | None = None, **changes: Any) -> dict[str, Any]:
+        """What `build` gets: the profile's name where there are profiles (else it is ignored), and every setting.
+
+        Raises as `make`.
+        """
+        chosen = profile or self.default_profile
+        if self.profiles and chosen not in self.profile_names:
+            known = f"{self.title} has {', '.join(self.profile_names)}"
+            raise UnknownName(f"there is no profile {str(profile)[:40]!r}; {known}")
+        values: dict[str, Any] = {setting.name: setting.default_in(chosen) for setting in self.settings}
+        for name, value in changes.items():
+            setting = self.setting(name)
+            values[setting.name] = setting.parse(value)
+        return {"profile": chosen, **values} if self.profiles else values

@@ -1,0 +1,37 @@
+"""Requests: a view as the messages that are sent. The only place that builds them; everything else prices views."""
+
+from __future__ import annotations
+
+from guard_core.events import Event, Role, TextPart
+from guard_core.forms import get_form
+from guard_core.sessions import Session
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
+
+
+def materialise(view: View, session: Session, epoch: int = -1) -> tuple[Event, ...]:
+    """The messages of a view. `epoch` says whose inserted messages the view means.
+
+    A synthetic message of which only the size is known becomes a note of exactly that many bytes.
+    """
+    return tuple(event for segment in view for event in _messages(segment, session, epoch))
+
+
+def _messages(segment: Segment, session: Session, epoch: int) -> tuple[Event, ...]:
+    match segment:
+        case Span(start, stop, form):
+            events = session.events[start:stop]
+            return tuple(map(get_form(form).message, events)) if form else events
+        case Inserted(index):
+            return (session.compactions[epoch].messages[index],)
+        case Rewritten(message=message):
+            return (message,)
+        case Synthetic():
+            return (Event(role=Role.USER, parts=(TextPart(synthetic_text(segment)),), meta=True),)
+
+
+def synthetic_text(message: Synthetic) -> str:
+    """The text of a synthetic message, or a note that only its size is modelled."""
+    if message.text is not None:
+        return message.text
+    note = f"[{message.kind} of {message.bytes} bytes: only its size is modelled]"
+    return note[: message.bytes].ljust(message.bytes)

@@ -1,0 +1,125 @@
+"""Laws of every policy that is listed, with settings drawn from what it publishes."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from guard_core.errors import SettingError
+from guard_core.estimators import Heuristic
+from guard_core.ledger import Ledger
+from guard_core.policies import POLICIES
+from guard_core.policies.base import dump_state, load_state
+from guard_core.policies.settings import CHOICE, COUNT, SHARE, SIZE, SWITCH, TEXT
+from guard_core.replay import observe_recorded, replay
+from guard_core.requests import materialise
+from guard_core.usage import usage_for
+from guard_core.views import Span, content_count
+from tests.properties.strategies import sessions, summarizers, windows
+from tests.properties.test_replay_laws import StepByStep
+
+
+def values_of(setting):
+    """Values that are allowed for a setting; small ones more often, for small sessions."""
+    if setting.kind == SWITCH:
+        return st.booleans()
+    if setting.kind == SIZE:
+        return st.sampled_from(["auto", "0", "300", "50%", "20k"])
+    if setting.kind == CHOICE:
+        return st.sampled_from(setting.choices)
+    if setting.kind == TEXT:
+        return st.just(setting.default)
+    if setting.kind == COUNT:
+        return st.sampled_from([1, 2, 5, 40, 300, 20_000]).filter(lambda value: setting.least <= value)
+    most = setting.most or (1.0 if setting.kind == SHARE else 5.0)
+    return st.sampled_from([share * most for share in (0.1, 0.5, 1.0)]).filter(lambda value: setting.least <= value)
+
+
+@st.composite
+def listed_policies(draw):
+    """Any policy of the list under any profile, with some of its settings changed."""
+    kind = draw(st.sampled_from(sorted(POLICIES)).map(POLICIES.get))
+    profile = draw(st.sampled_from(kind.profile_names)) if kind.profiles else None
+    names = (
+        draw(st.lists(st.sampled_from(kind.settings), max_size=4, unique_by=lambda item: item.name))
+        if kind.settings
+        else []
+    )
+    changes = {item.name: draw(values_of(item)) for item in names if item.name != "fallback_excerpt"}  # needs texts
+    try:
+        return kind.make(profile, **changes)
+    except SettingError:  # the values contradict each other
+        assume(False)
+
+
+def run(session, policy, window, summarizer):
+    ledger = Ledger.of(session)
+    return ledger, replay(ledger, policy, window=window, usage=usage_for(ledger, None), summarizer=summarizer)
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_looking_ahead_gives_the_numbers_of_deciding_step_by_step(session, policy, window, summarizer):
+    ledger, ahead = run(session, policy, window, summarizer)
+    _, slow = run(session, StepByStep(policy), window, summarizer)
+    for name in slow.columns.keys() - {"head"}:
+        assert np.array_equal(ahead.columns[name], slow.columns[name], equal_nan=True), name
+    assert (ahead.compactions, ahead.state) == (slow.compactions, slow.state)
+    for step, call in enumerate(session.calls):
+        assert ahead.view(step, call.at, ledger) == slow.view(step, call.at, ledger)
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_the_view_of_every_step_is_the_one_that_was_priced(session, policy, window, summarizer):
+    ledger, trace = run(session, policy, window, summarizer)
+    costs = policy.estimator(ledger)
+    for step, call in enumerate(session.calls):
+        view = trace.view(step, call.at)
+        assert costs.fixed + sum(map(costs.segment, view)) == trace.columns["heuristic_sent"][step]
+        assert content_count(view) == trace.columns["contents_sent"][step]
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_messages_cost_what_their_view_was_priced_at(session, policy, window, summarizer):
+    _, trace = run(session, policy, window, summarizer)
+    if not session.calls:
+        return
+    view = trace.view(len(session.calls) - 1, session.calls[-1].at)
+    messages = materialise(view, session)
+    again = Ledger.of(msgspec.structs.replace(session, events=messages, calls=(), compactions=()))
+    # A cut may fall into a character of several bytes, which then goes as a whole: at most three bytes at each end.
+    cuts = sum(segment.stop - segment.start for segment in view if isinstance(segment, Span) and segment.form)
+    assert 0 <= trace.columns["heuristic_sent"][-1] - _heuristic(policy, again) <= 3 * cuts
+
+
+def _heuristic(policy, ledger):
+    costs = policy.estimator(ledger)
+    assert isinstance(costs, Heuristic)
+    return int(costs.log()[-1]) + costs.fixed
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_a_state_survives_being_stored(session, policy, window, summarizer):
+    _, trace = run(session, policy, window, summarizer)
+    assert load_state(policy, dump_state(trace.state)) == trace.state
+
+
+@given(sessions(), listed_policies(), windows)
+def test_every_column_is_filled_at_every_step_also_over_recorded_requests(session, policy, window):
+    ledger = Ledger.of(session)
+    trace = observe_recorded(ledger, policy, window=window, usage=usage_for(ledger, None))
+    assert {len(trace.columns[item.name]) for item in trace.all_columns} <= {len(session.calls)}
+    for step in range(len(session.calls)):
+        assert policy.explain(trace, step)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_is_published_is_what_the_policy_is_made_with(name):
+    kind = POLICIES[name]
+    for profile in kind.profile_names or (None,):
+        settings = kind.make(profile).settings
+        for item in kind.settings:
+            assert getattr(settings, item.name) == item.default_in(profile or ""), item.name
+            assert all((item.help, item.source, item.label)), item.name
