@@ -39,6 +39,7 @@ def explained_numbers(claim: Finding | Verdict) -> set[str]:
     shares += [part / window for window in _windows(claim) for part in whole]
     shares += [part / window - 1 for window in _windows(claim) for part in whole]
     texts |= {form.format(value * scale) for value in shares for scale in (1, 100) for form in _FORMS}
+    texts |= {"99.9" for value in shares if 0.999 <= value < 1}  # not rounded up to all of it
     difference = claim.numbers.get("without", 0) - claim.numbers.get("with", 0) if "with" in claim.numbers else 0
     return texts | {f"{difference:,}", "90", "90.0"}
 

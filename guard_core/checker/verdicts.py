@@ -52,6 +52,7 @@ def _common(story: Story) -> set[str]:
         f"{step + 1:,}",
         *(f"{100 * share:.1f}" for share in shares),
         *(f"{100 * share:,.0f}" for share in shares),
+        *("99.9" for share in shares if 0.999 <= share < 1),
     }
 
 

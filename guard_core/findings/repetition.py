@@ -21,15 +21,14 @@ MOST_UNSEEN = 20_000  # tokens that one call may grow by beside the text in the 
 
 
 def loops(case: Case) -> list[Finding]:
-    """Compactions at every step, without progress."""
+    """Compactions at every step."""
     findings = []
     for group in _rows(case.fired, 1):
         if len(group) >= LOOP_LENGTH:
             first, last = group[0], group[-1]
             sentence = (
-                f"A loop: {len(group):,} compactions at consecutive {steps_words(first.step, last.step)}; the first "
-                f"took {first.before:,} tokens to {first.after:,}, the next began at "
-                f"{group[1].before:,}{' (modelled)' if case.modelled[first.step] else ''}."
+                f"A loop: {len(group):,} compactions at consecutive {steps_words(first.step, last.step)}; "
+                f"{_loop_sizes(case, first, group[1])}."
             )
             numbers = {
                 "length": len(group),
@@ -43,6 +42,15 @@ def loops(case: Case) -> list[Finding]:
             modelled = (MODELLED_TOKENS,) if case.modelled[first.step] else ()
             findings.append(Finding("loop", ERROR, first.step, sentence, numbers, modelled, steps, len(group)))
     return findings
+
+
+def _loop_sizes(case: Case, first: Fired, following: Fired) -> str:
+    """From which size to which the first took the request, and where the next began."""
+    if _is_guessed(case, first):
+        return "how much the first one removed is not known from this file"
+    modelled = " (modelled)" if case.modelled[first.step] else ""
+    sizes = f"{first.before:,} tokens to {first.after:,}, the next began at {following.before:,}"
+    return f"the first took {sizes}{modelled}"
 
 
 def thrashing(case: Case) -> list[Finding]:

@@ -152,7 +152,7 @@ def _request(case: Case, finding: Finding) -> str:
 def _loop(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     where = steps_words(numbers["first"], numbers["last"])
-    return f"A loop: {numbers['length']:,} compactions at consecutive {where}, without progress."
+    return f"A loop: {numbers['length']:,} compactions at consecutive {where}: every call compacts again."
 
 
 def _thrash(case: Case, finding: Finding) -> str:

@@ -9,6 +9,7 @@ from guard_core.sessions import Session
 from guard_core.window_evidence import Status, WindowJudgement
 
 PRECISE_BELOW = 1.1  # shares below this have a decimal: 99.6 % and 100.4 % are not the same
+ALL_BUT = 0.9995  # shares from here on would be rounded to 100.0 %
 LISTED_NUMBERS = 5  # compactions named one by one in a sentence
 
 _WINDOW_ASSUMPTIONS = {
@@ -19,7 +20,9 @@ _WINDOW_ASSUMPTIONS = {
 
 
 def percent(share: float) -> str:
-    """A share of 1: "77.5 %", "124 %"."""
+    """A share of 1: "77.5 %", "124 %"; nothing below the whole is rounded up to it."""
+    if ALL_BUT <= share < 1:
+        return "99.9 %"
     return f"{100 * share:.1f} %" if share < PRECISE_BELOW else f"{100 * share:,.0f} %"
 
 

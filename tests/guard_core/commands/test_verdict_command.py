@@ -23,7 +23,7 @@ def loop(tmp_path):
 def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys):
     assert main(["verdict", loop]) == 0
     text = capsys.readouterr().out
-    assert "A loop: 15 compactions at consecutive steps 68 to 82, without progress." in text
+    assert "A loop: 15 compactions at consecutive steps 68 to 82: every call compacts again." in text
     assert "window: 150,000 tokens" in text
     assert "compactions: 15 (15 automatic)" in text
     assert "peak: " in text

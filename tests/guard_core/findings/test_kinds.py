@@ -14,7 +14,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
-from guard_core.sessions import ModelCall, Provenance, Session
+from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from guard_core.simulator.samples import SAMPLES, big_session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
@@ -137,6 +137,20 @@ def test_a_replay_is_held_against_the_same_windows():
 
 
 # Sizes.
+
+
+def test_a_request_that_just_fits_is_not_rounded_up_to_the_whole_window():
+    facts, found, verdict = confirmed(replace(chat(4_000, 9_998), window=Sourced(10_000, Provenance.RECORDER)))
+    assert "fills 99.9 % of the window: 9,998 of 10,000" in found["near_miss"].sentence
+    assert "99.9 %" in verdict.sentence
+    assert facts.recording.over.tolist() == []
+
+
+def test_a_loop_of_encrypted_summaries_claims_no_sizes():
+    cuts = tuple(compaction(at, kind="opaque", summary="") for at in (2, 3, 4))
+    _, found, verdict = confirmed(chat(4_000, None, None, None, window=100_000, compactions=cuts))
+    assert "how much the first one removed is not known" in found["loop"].sentence
+    assert verdict.sentence == "A loop: 3 compactions at consecutive steps 2 to 4: every call compacts again."
 
 
 def test_an_overflow_names_its_share_and_its_neighbours():

@@ -31,7 +31,7 @@ def verdict(built):
         (
             SAMPLES["unpersisted-loop"].build(),
             "loop",
-            "A loop: 15 compactions at consecutive steps 68 to 82, without progress.",
+            "A loop: 15 compactions at consecutive steps 68 to 82: every call compacts again.",
         ),
         (
             chat(9_000, 12_000),
