@@ -17,7 +17,7 @@ import numpy as np
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import event_columns
-from guard_core.fitting import drift, measure
+from guard_core.fitting import characters, drift, measure
 from guard_core.intervals import EDIT_FLOOR, EDIT_SHARE, Intervals
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
@@ -54,6 +54,7 @@ CAP_FACTOR, CAP_FRAME = 3, 64
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
 _COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
+CHARACTERS = "characters"  # what the events are weighed by where the counts follow characters
 _UNIT = 1_024  # weights are whole numbers of 1/1024 token, so that shares are exact
 
 
@@ -188,8 +189,12 @@ def without(ledger: Ledger, steps: Ints) -> Ledger:
 def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str = "tokenizer") -> Attribution:
     """Share the recorded prompt tokens of a session out to its events.
 
-    `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens.
+    `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens, or by its characters
+    where the counts follow these.
     """
+    if weights is None:
+        weights = characters(ledger)
+        weights_name = CHARACTERS if weights is not None else weights_name
     amounts = content(ledger, weights)
     found, ratios, says = measure(ledger, amounts)
     estimate = says.over(ratios.estimates(amounts, ledger.events["tool"]))

@@ -14,12 +14,15 @@ from guard_core.outputs import (
     Answers,
     answers,
     believed,
+    size_of,
     without_answers,
     written,
 )
-from guard_core.ratios import RESULTS, Floats, Ratios, fit, starting, tool_factors
+from guard_core.ratios import RESULTS, Floats, Ratios, content, estimates, fit, starting, tool_factors
 
 MOST_TOOLS = 12  # tools that get a factor of their own: those with the most results
+FOLLOWED = 0.6  # counts follow characters where these leave at most this share of the error that lexical tokens leave
+LEAST_FOLLOWED, MOST_FOLLOWED = 4, 200  # intervals that this is decided on, evenly spaced
 DRIFT_BELIEF = 10.0  # intervals that must have been measured before their mean error counts for half
 DRIFT_TAIL = 10  # of so many errors in order, the first and the last count no more than their neighbour
 
@@ -40,6 +43,31 @@ def measure(ledger: Ledger, amounts: Ints) -> tuple[Intervals, Ratios, Answers]:
     grown = every.grown(says.dropped_between(every.first, every.last))
     edited = grown.edited(grown.totals(says.over(other.estimates(amounts, ledger.events["tool"]))))
     return grown.pick(~edited), other, says
+
+
+def characters(ledger: Ledger) -> Ints | None:
+    """Characters by four of each event, where the counts of a session follow them and no tokenizer; else None.
+
+    Stand-ins for a provider, and agents that count themselves, report such estimates as usage.
+    """
+    every = Intervals.of(ledger).grown()
+    size = len(every.tokens)
+    if size < LEAST_FOLLOWED:
+        return None
+    if size > MOST_FOLLOWED:
+        chosen = np.zeros(size, dtype=np.bool_)
+        chosen[np.arange(MOST_FOLLOWED) * size // MOST_FOLLOWED] = True
+        every = every.pick(chosen)
+    weights = (ledger.events["chars"] + 2) // 4
+    by_lexical, by_characters = (_error(ledger, every, content(ledger, unit)) for unit in (None, weights))
+    return weights if by_characters <= FOLLOWED * by_lexical else None
+
+
+def _error(ledger: Ledger, every: Intervals, amounts: Ints) -> float:
+    start, mixed = starting(ledger.agent), every.amounts(amounts)
+    keep = ~every.edited(estimates(mixed, start))
+    mixed, tokens = mixed[keep], every.tokens[keep]
+    return size_of(tokens - estimates(mixed, fit(mixed, tokens, start)))
 
 
 def drift(ledger: Ledger, found: Intervals, estimate: Floats) -> Floats:

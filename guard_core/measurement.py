@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from guard_core.attribution import attribute, attributed_steps, without
-from guard_core.fitting import measure
+from guard_core.fitting import characters, measure
 from guard_core.intervals import Intervals
 from guard_core.ledger import Ints, Ledger
 from guard_core.ratios import KINDS, STARTING, Floats, content
@@ -78,6 +78,7 @@ def interpolate(
     `each` is called between the parts of the work, and may raise to break it off.
     """
     recorded = ledger.steps["prompt_tokens"]
+    weights = characters(ledger) if weights is None else weights
     amounts = content(ledger, weights)
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     how = np.zeros(len(recorded), dtype=np.int64)

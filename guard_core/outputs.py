@@ -70,11 +70,12 @@ def without_answers(amounts: Ints, output: Ints) -> Ints:
 
 def believed(with_outputs: Floats, with_estimates: Floats) -> bool:
     """Do outputs explain prompts better: the errors, in tokens, of the same intervals either way."""
-    return _size(with_outputs) <= BETTER * _size(with_estimates)
+    return size_of(with_outputs) <= BETTER * size_of(with_estimates)
 
 
-def _size(error: Floats) -> float:
-    return float(np.cumsum(np.minimum(np.abs(error), LARGEST_ERROR))[-1])
+def size_of(error: Floats) -> float:
+    """The sum of errors in tokens, of which no single one decides."""
+    return float(np.cumsum(np.minimum(np.abs(error), LARGEST_ERROR))[-1]) if len(error) else 0.0
 
 
 def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> Answers:

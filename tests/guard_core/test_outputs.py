@@ -1,5 +1,7 @@
 """Recorded outputs price answers where prompts agree with them, and reasoning that is dropped is known before it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,32 @@ def test_growth_that_no_event_explains_is_expected_to_go_on():
         made.append(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 900 * call))
     ledger = Ledger.of(session(*events, calls=tuple(made)))
     assert error(ledger, 20, 70) == pytest.approx(0.0, abs=0.02)
+
+
+DENSE, LOOSE = "{[(9;%8)]} " * 90, "ordinary words here " * 50
+
+
+def counted(by: str, calls: int = 24) -> Ledger:
+    """A chat of dense and loose texts, counted by characters or by the lexical tokens of each message."""
+    events = [user(DENSE), model(LOOSE), user(LOOSE), model(LOOSE), user(DENSE + DENSE), model(DENSE)] * (calls // 3)
+    ledger = Ledger.of(session(*events, calls=tuple(ModelCall(2 * call + 1, 2 * call + 1) for call in range(calls))))
+    sizes = ledger.events["chars"] // 4 if by == "characters" else ledger.events["lexical_tokens"]
+    ledger.steps["prompt_tokens"][:] = FIXED + np.concatenate([[0], np.cumsum(sizes)])[ledger.steps["at"]]
+    return ledger
+
+
+@pytest.mark.parametrize("by", ["characters", "lexical"])
+def test_counts_that_follow_characters_are_recognised_and_others_are_not(by):
+    ledger = counted(by)
+    assert attribute(ledger).weights == by
+    assert max(abs(error(ledger, origin, origin + 1)) for origin in range(9, 20)) < 0.01
+
+
+def test_no_count_after_the_origin_changes_a_forecast():
+    for ledger in (thinking(drops=True), counted("characters")):
+        for origin in (5, 11, 17):
+            later = np.arange(ledger.step_count) > origin
+            changed = {name: np.where(later, 7 * column + 3, column) for name, column in ledger.steps.items()}
+            names = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
+            other = replace(ledger, steps={**ledger.steps, **{name: changed[name] for name in names}}, _prefixes={})
+            assert predict(other, known_at(other, origin), 21) == predict(ledger, known_at(ledger, origin), 21)
