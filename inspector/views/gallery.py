@@ -27,7 +27,7 @@ from inspector.presenters import gallery_step as telling
 from inspector.presenters.numbers import step_number, turn_number
 from inspector.services import gallery as service
 from inspector.views.errors import plain
-from inspector.views.frame import number, step_of
+from inspector.views.frame import number, other_step_note, step_of
 from inspector.views.imports import session_of
 
 DEFAULT = (Guard("contextguard", "current"),)
@@ -171,6 +171,7 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: Guard) -> dic
         "parts": range(1, len(scenario.simulations) + 1),
         "at": step_number(at),
         "count": len(trace),
+        "note": other_step_note(request, at, len(trace)),
         "label": telling.label_words(flow.labels[at]),
         "turn": turn_number(flow.turns[at]),
         "turns": len(simulation.turns),

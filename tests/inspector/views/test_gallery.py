@@ -239,3 +239,9 @@ def test_looking_changes_nothing(client, played):
     for address in ("/gallery/", "/gallery/new", "/gallery/step"):
         client.get(address)
     assert (GalleryRun.objects.count(), Import.objects.count()) == (1, 0)
+
+
+@pytest.mark.parametrize(("typed", "words"), [("99", "There is no step 99; showing step 2, the last."), ("2", "")])
+def test_a_step_of_a_scenario_that_is_not_there_is_named(client, typed, words):
+    note = client.get(f"/gallery/step?at={typed}").context["note"]
+    assert note == words
