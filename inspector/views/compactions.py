@@ -76,7 +76,7 @@ def _count(page: Frame, side: str) -> int:
 
 def _no_such(side: str, count: int) -> str:
     which = "The replay makes" if side == "replayed" else "The recording has"
-    return f"{which} {counted(count, 'compaction')}; addresses count from 1." if count else f"{which} no compaction."
+    return f"{which} {counted(count, 'compaction')}, numbered from 1." if count else f"{which} no compaction."
 
 
 def _item(page: Frame, side: str, index: int) -> Compaction:

@@ -202,9 +202,9 @@ def test_the_card_of_a_compacting_step_compares_no_count_from_after_with_an_esti
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("0/", "The recording has 1 compaction; addresses count from 1."),
-        ("8/", "The recording has 1 compaction; addresses count from 1."),
-        ("2/?side=replayed", "The replay makes 1 compaction; addresses count from 1."),
+        ("0/", "The recording has 1 compaction, numbered from 1."),
+        ("8/", "The recording has 1 compaction, numbered from 1."),
+        ("2/?side=replayed", "The replay makes 1 compaction, numbered from 1."),
         ("1/?side=replayed&policy=none", "The replay makes no compaction."),
     ],
 )
