@@ -385,7 +385,8 @@ class ClaudeTranscriptReader:
                 calls[message.key] = fuller(calls.get(message.key), message.usage)
         lines = [event.line or 0 for event in builder.outlines]  # in the order of the file
         for call in sorted(calls.values(), key=lambda call: call.line or 0):
-            builder.side_calls.append(msgspec.structs.replace(call, at=bisect_left(lines, call.line or 0)))
+            at = bisect_left(lines, call.line or 0)  # a draft may have placed it in the log before the branch was left
+            builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
 
     def _title(self) -> str:
         """The name that was given; a summary line counts only for a message of this file: many are about another
