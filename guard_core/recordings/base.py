@@ -48,7 +48,7 @@ class RecordingFormat(Protocol):
 
     `matches` decides by content alone (never by file name) from the first lines or the parsed beginning; `read`
     turns the whole source into a Recording. Strictness is the source's: in strict mode a damaged line raises, in
-    lenient mode the source notes it and goes on. A reader must keep going over line kinds it does not know
+    lenient mode the source notes it and continues. A reader must keep going over line kinds it does not know
     (count them with `notes.skip(kind)`) and must raise DamagedRecording where the file cannot mean anything.
     """
 

@@ -17,7 +17,7 @@ from guard_core.recordings.registry import FORMATS
 _LOOKED_AT = 20  # objects, to say whose they are
 _COMMENTS = re.compile(rb"(?:\s*(?:(?://|#)[^\n]*\n|/\*.*?\*/))+", re.DOTALL)
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
-# What a reader may raise on content that nobody thought of; raised as a damaged recording, never as a traceback.
+# What a reader may raise on content that was not foreseen; raised as a damaged recording, never as a traceback.
 UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 
 

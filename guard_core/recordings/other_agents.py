@@ -2,7 +2,7 @@
 
 Their files resemble known ones: Qwen Code's lines are linked as Claude Code's are, Factory Droid's as pi's, Goose's and
 Kimi's messages have roles as a chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens,
-their tool calls or both without a word. Each is known here by keys and kinds that only it writes.
+their tool calls or both silently. Each is known here by keys and kinds that only it writes.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _Chat:
         self._first = 0
         self._sent: list[int] = []
         self._ended = ended  # do Aider's own lines end with two spaces
-        self._open = False  # is the console's text going on in the next line
+        self._open = False  # does the console's text continue in the next line
 
     def take(self, line: str, number: int) -> None:
         own = not self._ended or line.endswith(_END)

@@ -8,7 +8,7 @@ first `system` step is the system prompt, later ones stay in the log (agents add
 compaction is a system step with `extra.context_management` (or `muse_compaction`): all before it leaves the request,
 the next user step is what takes its place. A trajectory made from pi's sessions has the summary in an agent's step of
 its own. Steps with `is_copied_context` repeat another file's history: they are in the log, but are no calls of this
-file. After a summarisation an agent may go on in a continuation file; a note states that boundary, for the history
+file. After a summarisation an agent may continue in another file; a note states that boundary, for the history
 before it is in the other file. Embedded `subagent_trajectories` become sessions of their own; results that only refer
 to a sub-agent's file hold that reference. `agent.tool_definitions` are the tools. Facts count steps as messages.
 """
@@ -236,7 +236,7 @@ class _Trajectory:
         following = fields.text(self._value, "continued_trajectory_ref")
         if following:
             self._builder.notes.append(
-                f"The agent summarised its history and goes on in another file: {following[:200]}"
+                f"The agent summarised its history and continues in another file: {following[:200]}"
             )
 
 

@@ -30,4 +30,4 @@ def inflate(packed: IO[bytes], unpacked: IO[bytes], size: int, limits: Limits) -
     if not inflater.eof:
         raise DamagedRecording(f"the gzip stream ends too early, after {written} unpacked bytes")
     if inflater.unused_data.strip(b"\x00") or packed.read(1):
-        raise DamagedRecording("the file goes on after its gzip stream: only a single one is unpacked")
+        raise DamagedRecording("the file continues after its gzip stream: only a single one is unpacked")

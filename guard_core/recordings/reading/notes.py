@@ -19,7 +19,7 @@ class Problem(msgspec.Struct, frozen=True):
 class ImportNotes:
     """What a reader reports beside the sessions; filled while reading, shown as the import report.
 
-    `problems` lists the first PROBLEM_LIMIT damaged places (lenient mode goes on after them, strict mode never gets
+    `problems` lists the first PROBLEM_LIMIT damaged places (lenient mode continues after them, strict mode never gets
     here); `problem_count` counts all. `skipped` counts lines or records left out on purpose, by kind.
     `folded` counts repeats that were merged (several lines of one response, resumed copies). `mended` counts characters
     and numbers that no store takes, replaced by what every store takes (they are among the problems, too).
@@ -50,4 +50,4 @@ class ImportNotes:
 
 
 KIND_LIMIT = 200  # a hostile file can make up a kind for every line
-PROBLEM_LIMIT = 100  # the list a person reads; the count goes on
+PROBLEM_LIMIT = 100  # the list a person reads; all are counted

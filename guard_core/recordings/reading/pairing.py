@@ -43,7 +43,7 @@ class _OpenCalls:
         self._by_name: dict[str, OrderedDict[str, None]] = {}
 
     def add(self, call: ToolCallPart) -> None:
-        """An id may come again in a later turn: then it is the youngest."""
+        """An id may be used again in a later turn: then the newest call has it."""
         self.close(call.id)
         self._by_id[call.id] = call
         self._by_name.setdefault(call.name, OrderedDict())[call.id] = None

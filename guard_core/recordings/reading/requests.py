@@ -31,7 +31,7 @@ from guard_core.recordings.reading.limits import Limits
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Segment, Span, View
 
-UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history went on
+UNKNOWN = 1_000_000_000  # of `Request.lost`: none of the messages is known, the history continued
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
 SHORTEST_SUMMARY = 40  # characters of an answer that must reappear in a message for it to be its summary
 
@@ -395,14 +395,14 @@ def _answer_comes_back(thread: Thread, requests: list[Request], keys: list[list[
     """A request that asks something else about the history (a title): the last answer is missing, but comes later."""
     if thread.repeats_answer(keys[index], requests[index].lost):
         return False
-    ahead = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
-    return any(thread.repeats_answer(keys[later], requests[later].lost) for later in ahead)
+    following = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
+    return any(thread.repeats_answer(keys[later], requests[later].lost) for later in following)
 
 
 def _comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]], index: int) -> bool:
     """Is the whole history sent again soon after: then the request between is no compaction."""
-    ahead = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
-    return any(thread.extends(keys[later], requests[later].lost) for later in ahead)
+    following = range(index + 1, min(index + 1 + LOOK_AHEAD, len(requests)))
+    return any(thread.extends(keys[later], requests[later].lost) for later in following)
 
 
 def _placed(call: ModelCall, main: Thread) -> ModelCall:

@@ -55,7 +55,7 @@ class Shelf:
         self._waiting = bytearray()  # written, but not to the file yet
         self._written = 0  # bytes in the file
         self._window = (0, b"")  # a stretch of the file that was read: offset, bytes
-        self._last = 0  # where the record ends that was asked for last: whoever goes on there reads in order
+        self._last = 0  # where the record ends that was asked for last: whoever continues there reads in order
         self._keeping = keeping
         self._fresh: dict[int, tuple[Part, ...]] = {}
         self._oldest = 0  # of them
@@ -92,9 +92,9 @@ class Shelf:
             self._flush()
         offset, data = self._window
         if not offset <= start <= stop <= offset + len(data):
-            ahead = BUFFER_BYTES if start == self._last else 0
+            buffered = BUFFER_BYTES if start == self._last else 0
             self._file.seek(start)
-            offset, data = self._window = start, self._read(max(stop - start, ahead))
+            offset, data = self._window = start, self._read(max(stop - start, buffered))
         self._last = stop
         return _DECODER.decode(memoryview(data)[start - offset : stop - offset])
 

@@ -1,4 +1,4 @@
-"""What a reader would pass over without a word: counts of tokens and tool calls under names that it does not know.
+"""What a reader would pass over silently: counts of tokens and tool calls under names that it does not know.
 
 Readers take what they know and pass over the rest, so a format that changes, or a file of an agent whose lines resemble
 another's, would be read with fewer figures and no problem. The watch looks at every parsed object before the reader

@@ -41,7 +41,7 @@ def pick_object(value: Any, camel: str) -> dict[str, Any]:
 def content_parts(content: Any) -> tuple[Part, ...]:
     """The parts of a Gemini content, in either spelling; parts that hold nothing are left out.
 
-    A signature that stands on something else than a thought (a call, an answer) is reasoning that nobody can read.
+    A signature on something else than a thought (a call, an answer) is reasoning that is not readable (encrypted).
     """
     parts: list[Part] = []
     for item in fields.objects(pick(content, "parts")):

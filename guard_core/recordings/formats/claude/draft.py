@@ -74,7 +74,7 @@ class Draft:
         self.due = len(nodes) + STRETCH
 
     def finished(self, path: Sequence[Node]) -> Log | None:
-        """The log of the whole path, where it goes on as it was taken up."""
+        """The log of the whole path, where it continues as it was taken up."""
         count = len(self.path)
         if path[:count] != self.path:
             return None

@@ -57,7 +57,8 @@ def parents_first(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _walk(nodes: Sequence[Node]) -> set[int]:
-    """From the last message upwards. Where a parent is not in the file, the line before goes on: a line was lost."""
+    """From the last message upwards. Where a parent is not in the file, the line before it continues the path: a line
+    was lost."""
     place = {nodes[index].uuid: index for index in range(len(nodes) - 1, -1, -1) if nodes[index].uuid}
     index = _last_leaf(nodes)
     chosen: set[int] = set()

@@ -34,7 +34,7 @@ class ExecThread:
         self.prompted = False
         self.itemised = False
         self.counted: list[int] = []  # input tokens that the ends of turns report
-        self.answer: int | None = None  # the event of the answer that may go on
+        self.answer: int | None = None  # the event of the answer that may still grow
         self.parts: list[Part] = []  # of that answer
         self.came_back = False  # has a result of that answer come?
         self.open: set[str] = set()  # calls whose result has not come
@@ -214,10 +214,10 @@ class ExecThread:
             agent=LABEL,
             model=self.model,
             window=window if self.window else None,
-            notes=tuple(self._told()),
+            notes=tuple(self._notes()),
         )
 
-    def _told(self) -> list[str]:
+    def _notes(self) -> list[str]:
         notes = ["The system prompt and the schemas of the tools are not in the file."]
         if not self.prompted:
             notes.append("The user's prompt is not in the file.")

@@ -8,7 +8,7 @@ older versions have only the summary, and keep the opening context and the last 
 encrypted summary is opaque. The summariser's answer, where it is in the file, stays out of the log. Old
 rollouts have bare items and no tokens; the first ones (spring of 2025) are one object, `session` and `items`. Turns
 that `thread_rolled_back` took back leave the log, and their calls count apart. A fork of older versions holds its
-parent's history; one of newer versions names the file it goes on from (`history_base`), as does what follows a reverted
+parent's history; one of newer versions names the file it continues (`history_base`), as does what follows a reverted
 turn. Tool schemas are not in the file; the system prompt is in newer ones (`base_instructions`).
 Source: https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 """
@@ -76,7 +76,7 @@ class _Open:
 
     index: int
     parts: list[Part] = field(default_factory=list)
-    claimed: str = ""  # "after": its usage came behind it; "before": ahead of it
+    claimed: str = ""  # "after": its usage came behind it; "before": before it
     results_since: bool = False
     for_compaction: bool = False
     call: int = 0  # index into the calls
@@ -98,7 +98,7 @@ class CodexRolloutReader:
         self.window = 0
         self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
         self.open: _Open | None = None
-        self.pending: ModelCall | None = None  # usage that came ahead of its response
+        self.pending: ModelCall | None = None  # usage that came before its response
         self.total: Any = None
         self.ended = -1  # events when the last turn ended
         self.usage_seen = False
@@ -197,7 +197,7 @@ class CodexRolloutReader:
         )
 
     def _came_back(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, meta: bool = False) -> None:
-        """Something that answers a call: the response may still go on."""
+        """Something that answers a call: the response may still grow."""
         self.log.event(
             Role.USER, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=meta
         )
@@ -341,8 +341,8 @@ class CodexRolloutReader:
         )
 
     def _is_within_a_turn(self) -> bool:
-        """Was the last thing sent to the model a tool's result, in a turn that goes on: there Codex compacts by itself.
-        Whether it was asked to between two turns is not in the file."""
+        """Was the last thing sent to the model a tool's result, in a turn that continues: there Codex compacts by
+        itself. Whether it was asked to between two turns is not in the file."""
         last = self.log.outlines[-1] if self.log.events else None
         has_result = last is not None and any(isinstance(part, ToolResultPart) for part in last.parts)
         return has_result and self.ended != len(self.log.events)
@@ -429,7 +429,7 @@ class CodexRolloutReader:
 
 
 def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
-    """Where a rollout goes on from, and whose sub-agent wrote it, in words."""
+    """What a rollout continues, and whose sub-agent wrote it, in words."""
     source, parent = fields.mapping(meta, "source").get("subagent"), _parent(meta)
     forked, base = fields.text(meta, "forked_from_id"), fields.text(fields.mapping(meta, "history_base"), "thread_id")
     notes = []
@@ -438,7 +438,7 @@ def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
             f"Forked from session {forked}" + (": the parent's history stands at the head." if copied else ".")
         )
     if base:
-        notes.append(f"It goes on from another file, of thread {base}: the history up to there is not here.")
+        notes.append(f"It continues another file, of thread {base}: the history up to there is not here.")
     if parent or source:
         notes.append(f"A sub-agent of session {parent}." if parent else "A sub-agent of another session.")
     return notes

@@ -49,7 +49,7 @@ class GeminiStreamReader:
         self.total: int | None = None
         self.failure = ""  # how the run ended, if not well
         self.shown = False  # has a result of a tool come?
-        self.answer: int | None = None  # the event of the answer that may go on
+        self.answer: int | None = None  # the event of the answer that may still grow
         self.parts: list[Part] = []  # of that answer
         self.pieces: list[str] = []  # of the text at its end
 
@@ -83,7 +83,7 @@ class GeminiStreamReader:
         self.log.event(Role.USER, (TextPart(text),), line=line, timestamp=fields.timestamp(obj, "timestamp"))
 
     def _begin(self, obj: JSON, line: int) -> None:
-        """An answer begins or goes on."""
+        """An answer begins or grows."""
         if self.answer is None:
             self.facts.message()
             at = fields.timestamp(obj, "timestamp")

@@ -75,7 +75,7 @@ class HermesReader:
         """Rows of one session.
 
         `declared`: has the recording a sign of its own for compactions (rows, a parent)? Else the rows are those of the
-        last context alone. `child`: does the session go on after a compaction?
+        last context alone. `child`: does the session continue another after a compaction?
         """
         rows_read: list[JSON] = []
         marks: list[Mark] = []

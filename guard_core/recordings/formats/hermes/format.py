@@ -5,10 +5,10 @@ Tokens are recorded per session only (input, cache read and cache write apart; t
 the session's total), so calls carry none. A compaction marks rows `compacted` and writes the kept ones again behind
 them, round a summary "[CONTEXT COMPACTION …": the copies are spans of the log (rewritten where their content
 was shortened), the summary as inserted: declared. Before 0.19, or by its settings, a session ended with reason
-"compression" and a child session went on: both are read as one; sub-agents and branches, children too, are sessions of
-their own. Versions to 0.16 lose the rows before such an end. Rows that were taken back are left out. An export holds
-active rows only, so that there the summary's wording is all that shows a compaction: matched, and the history before
-it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions only.
+"compression" and a child session continued it: both are read as one; sub-agents and branches, children too, are
+sessions of their own. Versions to 0.16 lose the rows before such an end. Rows that were taken back are left out. An
+export holds active rows only, so that there the summary's wording is all that shows a compaction: matched, and the
+history before it is lost. Facts count rows as messages, ids of calls and results once, and declared compactions only.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
 
 
 def _chains(headers: dict[str, JSON]) -> list[list[str]]:
-    """Sessions that go on in one another after a compression, as one chain each."""
+    """Sessions that continue one another after a compression, as one chain each."""
     children: dict[str, list[JSON]] = {}
     for name, row in headers.items():
         parent = str(row.get("parent_session_id") or "")
@@ -133,7 +133,7 @@ def _chains(headers: dict[str, JSON]) -> list[list[str]]:
 
 
 def _continuation(parent: JSON, children: list[JSON]) -> JSON:
-    """The child in which a session goes on that a compression ended: the one that began nearest to its end.
+    """The child that continues a session which a compression ended: the one that began nearest to its end.
 
     Sub-agents and branches are children, too; they are marked in newer versions only.
     """

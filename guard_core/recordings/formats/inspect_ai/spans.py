@@ -1,7 +1,7 @@
-"""Which agent of an Inspect sample each event belongs to, by the spans around it, and which requests go on together.
+"""Which agent of an Inspect sample each event belongs to, by the spans around it, and which requests belong together.
 
 A span of type `agent` is one run of one agent: its requests are a context of their own, whatever their messages share
-with those of another. A run that begins with the whole of a finished conversation goes on with it (an agent that is run
+with those of another. A run that begins with the whole of a finished conversation continues it (an agent that is run
 turn by turn). Logs before 0.3.92 have no spans: then the requests alone show it.
 """
 
@@ -46,7 +46,7 @@ class Spans:
         return self._agents.get(agent, "")
 
     def is_open(self, agent: str) -> bool:
-        """Is an agent still at work, so that nobody else goes on with its conversation?"""
+        """Is an agent still at work, so that no other agent continues its conversation?"""
         return bool(agent) and agent not in self._ended
 
 
@@ -57,7 +57,7 @@ class _Conversation:
     agent: str
     requests: list[Request] = field(default_factory=list)
 
-    def goes_on_with(self, request: Request) -> bool:
+    def is_continued_by(self, request: Request) -> bool:
         """Does a request begin with all that the last one sent, and its answer?"""
         last = self.requests[-1]
         sent = [*last.messages, *([last.response] if last.response else [])]
@@ -85,7 +85,7 @@ class Conversations:
 
     def _finished_before(self, request: Request) -> _Conversation | None:
         finished = (item for item in reversed(self._all) if not self._spans.is_open(item.agent))
-        return next((item for item in finished if item.goes_on_with(request)), None)
+        return next((item for item in finished if item.is_continued_by(request)), None)
 
     def __iter__(self) -> Iterator[list[Request]]:
         return (item.requests for item in self._all)

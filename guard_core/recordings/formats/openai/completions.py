@@ -6,10 +6,10 @@ repeats the history, so the conversation is rebuilt from the requests, and the u
 messages end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one
 before shows that the history was compacted or edited in between: an inferred compaction, which the facts leave out,
 for the file does not declare it. Calls that share no history are contexts of their own, or side calls. `arguments`
-may be no valid JSON (kept as text); ids may be empty or come again (results are then paired by order); `content` may
+may be no valid JSON (kept as text); ids may be empty or repeated (results are then paired by order); `content` may
 be null, text or parts. System messages at the head are the system prompt. A bare array has no tokens: its calls are
 the assistant messages. Responses alone (`chat.completion` objects, a batch's output) hold what came back, not what
-was sent. Of several choices the first is the answer, unless the next request goes on with another.
+was sent. Of several choices the first is the answer, unless the next request continues another.
 Source: https://platform.openai.com/docs/api-reference/chat.
 """
 

@@ -66,7 +66,7 @@ def reasoning_part(item: dict[str, Any]) -> ReasoningPart:
 
 
 def sealed_part(item: dict[str, Any]) -> ReasoningPart:
-    """An encrypted summary: its size, for nobody here can read it."""
+    """An encrypted summary: its size, for it is not readable."""
     sealed = fields.text(item, "encrypted_content")
     return ReasoningPart(fields.text(item, "summary"), opaque_bytes=fields.opaque_size(sealed) if sealed else 0)
 

@@ -37,7 +37,7 @@ NAME = "openai-responses"
 _OWN_CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
 _COUNTS = ("input_tokens", "output_tokens")
 _HEADS = 50
-_AHEAD = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
+_WAL_NOTE = "If the database was copied while it was in use, its newest messages are in the -wal file beside it."
 
 
 class ResponsesFormat:
@@ -146,8 +146,8 @@ def _from_database(source: ByteSource) -> Recording:
         missing = database.wal_sentence()
     if not logs:
         raise DamagedRecording(missing or "the database holds no message")
-    ahead = (_AHEAD,) if missing else ()
-    sessions = tuple(log.session(source_id=key, notes=(*turns.get(key, ()), *ahead)) for key, log in logs.items())
+    gaps = (_WAL_NOTE,) if missing else ()
+    sessions = tuple(log.session(source_id=key, notes=(*turns.get(key, ()), *gaps)) for key, log in logs.items())
     return Recording(NAME, sessions, facts.facts(), source.notes)
 
 
@@ -171,7 +171,7 @@ class _ItemLog:
         self.source = source
         self.facts = facts
         self.log = SessionBuilder(NAME, source)
-        self.open = False  # may the last event go on?
+        self.open = False  # may the last event still grow?
 
     def item(self, item: JSON, line: int | None, timestamp: float | None = None) -> None:
         if responses_items.is_compaction(fields.text(item, "type")):

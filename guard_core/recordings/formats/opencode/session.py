@@ -5,9 +5,9 @@ One assistant message may hold several steps: each `step-finish` part is a call,
 interrupted step is a call without tokens. A tool that the user ran stands in an assistant's message without any step:
 no call was made. A user message with a `compaction` part and the assistant message behind it with `summary` exactly
 true (user messages have an object there) declare a compaction: afterwards come a question, the summary, the tail from
-`tail_start_id` on and what OpenCode asks to go on, or after an overflow the user's words again. Before 1.0 there was no
-`compaction` part: the summary itself comes first. Results with `state.time.compacted` were sent as a placeholder from
-then on, though the file keeps them whole: the recorded view shows them rewritten, as an edit. Messages whose text
+`tail_start_id` on and OpenCode's request to continue, or after an overflow the user's words again. Before 1.0 there was
+no `compaction` part: the summary itself comes first. Results with `state.time.compacted` were sent as a placeholder
+from then on, though the file keeps them whole: the recorded view shows them rewritten, as an edit. Messages whose text
 OpenCode wrote (`synthetic`) begin no turn.
 Source: https://github.com/sst/opencode, packages/opencode/src/session/message-v2.ts and compaction.ts.
 """

@@ -3,7 +3,7 @@
 Definitions: https://opentelemetry.io/docs/specs/semconv/gen-ai/ and https://arize-ai.github.io/openinference/spec/.
 A file is one export, or one object per line; Jaeger, Phoenix (flat `attributes.` keys) and console exports are read,
 too, and log records (`resourceLogs`) that hold the messages of spans. A session is a conversation
-(`gen_ai.conversation.id`, `session.id`), else the traces that go on with each other (see `trace_joining`). Only leaf
+(`gen_ai.conversation.id`, `session.id`), else the traces that continue each other (see `joining`). Only leaf
 model spans are calls: an `invoke_agent` span, or a model span around another, may carry sums; of two spans about
 one response (SDK and instrumentation) the one that says more is the call. The log is rebuilt from the requests
 (see `requests`); requests that share no history (sub-agents) are sessions of their own.
@@ -364,7 +364,7 @@ class _Group:
         return self.contents[0].span.service
 
     def take(self, other: _Group) -> None:
-        """A later trace that goes on with this one."""
+        """A later trace that continues this one."""
         self.contents += other.contents
         self.tools += other.tools
         self.traces += 1

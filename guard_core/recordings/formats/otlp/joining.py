@@ -1,6 +1,6 @@
 """Which traces are one conversation, where the spans do not name it: a call without a span around it is a whole trace.
 
-A trace goes on with an earlier one if its first request repeats all that was sent there and adds to it, repeats a
+A trace continues an earlier one if its first request repeats all that was sent there and adds to it, repeats a
 request that was not answered, or contains the last answer (the history was compacted in between). Traces that only
 begin alike are runs of their own. Traces without message content cannot be distinguished: those of one service are
 shown together.
@@ -20,7 +20,7 @@ def joined(groups: Iterable[tuple[str, list[Request]]]) -> list[list[str]]:
     ends: list[_End] = []
     for name, requests in groups:
         keys = [message_key(event) for event in requests[0].messages]
-        at = next((at for at in reversed(range(len(ends))) if ends[at].goes_on(requests[0], keys)), None)
+        at = next((at for at in reversed(range(len(ends))) if ends[at].is_continued_by(requests[0], keys)), None)
         if at is None:
             chains.append([name])
             ends.append(_End(requests[-1]))
@@ -38,8 +38,8 @@ class _End:
         self._answer = request.response
         self._key = None if request.response is None else message_key(request.response)
 
-    def goes_on(self, request: Request, keys: list[bytes]) -> bool:
-        """Does a request go on here? `keys`: those of its messages."""
+    def is_continued_by(self, request: Request, keys: list[bytes]) -> bool:
+        """Does a request continue this conversation? `keys`: those of its messages."""
         if not keys or not self._sent:
             return False
         sent = self._sent[request.lost :] if request.lost < len(self._sent) else []
