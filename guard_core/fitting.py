@@ -73,18 +73,21 @@ def _error(ledger: Ledger, every: Intervals, amounts: Ints) -> float:
 def drift(ledger: Ledger, found: Intervals, estimate: Floats) -> Floats:
     """What to add to answers after the last counted prompt: the mean growth that estimates leave unexplained.
 
-    Reminders, reasoning and files that a recording does not hold come with nearly every call.
+    Reminders, reasoning and files that a recording does not hold come with nearly every call. It is at most as much as
+    the messages themselves: counts that grow by more follow something else.
     """
     added = np.zeros(ledger.event_count)
     steps, size = ledger.steps, len(found.tokens)
     reported = np.flatnonzero(steps["prompt_tokens"] > 0)
     if not size or not len(reported):
         return added
-    error = np.sort(found.tokens - found.totals(estimate))
+    expected = found.totals(estimate)
+    error = np.sort(found.tokens - expected)
     tail = size // DRIFT_TAIL
     error = np.clip(error, error[tail], error[size - 1 - tail])
     later = steps["response"] >= steps["at"][reported[-1]]
-    added[steps["response"][later]] = float(np.cumsum(error)[-1]) / (size + DRIFT_BELIEF)
+    mean, most = float(np.cumsum(error)[-1]) / (size + DRIFT_BELIEF), float(np.cumsum(expected)[-1]) / size
+    added[steps["response"][later]] = min(max(mean, -most), most)
     return added
 
 

@@ -115,3 +115,11 @@ def test_no_count_after_the_origin_changes_a_forecast():
             names = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
             other = replace(ledger, steps={**ledger.steps, **{name: changed[name] for name in names}}, _prefixes={})
             assert predict(other, known_at(other, origin), 21) == predict(ledger, known_at(ledger, origin), 21)
+
+
+def test_growth_far_beyond_the_messages_is_not_carried_on():
+    events = [part for _ in range(40) for part in (user("word " * 40), model("answer " * 40))]
+    calls = tuple(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 9_000 * call) for call in range(40))
+    ledger = Ledger.of(session(*events, calls=calls))
+    added = predict(ledger, known_at(ledger, 10), 20) - int(ledger.steps["prompt_tokens"][10])
+    assert 0 < added < 10 * 2_000
