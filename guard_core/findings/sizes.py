@@ -106,6 +106,8 @@ def overflows(case: Case) -> list[Finding]:
     tokens, first, last = int(case.tokens[worst]), int(over[0]), int(over[-1])
     answered = int((case.facts.ledger.steps["response"][over] >= 0).sum()) if case.is_recorded else 0
     how = "not counted by the provider, modelled" if case.is_recorded else "modelled"
+    by_estimate = case.is_recorded and case.facts.is_uncounted
+    how = "estimated from the text, no call is counted" if by_estimate else how
     sentence = (
         f"{_subject(first, last, len(over))} over {_window_words(case, over, worst)}: {tokens:,} tokens "
         f"at {at_step(worst)}, {percent(tokens / window - 1)} too many ({how})."
@@ -122,7 +124,7 @@ def overflows(case: Case) -> list[Finding]:
         "answered": answered,
     }
     assumptions = (*assumptions_at(case, worst), *_modelled(case, worst))
-    severity = WARNING if answered == len(over) else ERROR
+    severity = WARNING if answered == len(over) or by_estimate else ERROR
     return [Finding("overflow", severity, worst, sentence, numbers, assumptions, _listed(over), len(over))]
 
 

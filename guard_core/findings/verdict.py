@@ -119,10 +119,11 @@ def _overflow(case: Case, finding: Finding) -> str:
             f"Peak estimated at {percent(1 + numbers['over_share'])} of the window at {at_step(finding.step)}, yet it "
             "was answered: the window is larger, or the estimate too high."
         )
+    how = "estimated" if case.facts.is_uncounted else "modelled"
     where = at_step(numbers["first"]) if numbers["calls"] == 1 else f"the first at {at_step(numbers['first'])}"
     return (
         f"{_head(case)}{counted(numbers['calls'], 'call')} over the window, {where}; peak "
-        f"{percent(1 + numbers['over_share'])} of it (modelled){if_window_at(case, finding.step)}."
+        f"{percent(1 + numbers['over_share'])} of it ({how}){if_window_at(case, finding.step)}."
     )
 
 

@@ -146,6 +146,15 @@ def test_a_request_that_just_fits_is_not_rounded_up_to_the_whole_window():
     assert facts.recording.over.tolist() == []
 
 
+def test_an_overflow_by_estimates_alone_says_so_and_is_a_warning():
+    built = chat(*[None] * 9, window=400)
+    calls = tuple(replace(call, response=None) for call in built.calls)
+    _, found, verdict = confirmed(replace(built, calls=calls))
+    assert found["overflow"].severity == "warning"
+    assert "estimated from the text, no call is counted" in found["overflow"].sentence
+    assert "of it (estimated)" in verdict.sentence
+
+
 def test_a_loop_of_encrypted_summaries_claims_no_sizes():
     cuts = tuple(compaction(at, kind="opaque", summary="") for at in (2, 3, 4))
     _, found, verdict = confirmed(chat(4_000, None, None, None, window=100_000, compactions=cuts))
