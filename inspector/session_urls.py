@@ -11,6 +11,7 @@ urlpatterns = [
     path("estimator/figure.json", estimator.estimator_figure, name="estimator_figure"),
     path("replay/cancel", replays.cancel_replay, name="replay_cancel"),
     path("replay/cancelled", replays.cancelled_replay, name="replay_cancelled"),
+    path("replay/again", replays.run_again, name="replay_again"),
     path("window", windows.session_window, name="session_window"),
     path("steps", steps.session_steps, name="session_steps"),
     path("steps/list", steps.step_list, name="step_list"),

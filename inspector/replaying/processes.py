@@ -141,6 +141,12 @@ class LongReplays:
         with self._lock:
             self._entries = {key: other for key, other in self._entries.items() if other is not entry}
 
+    def forget_ended(self, task: Task) -> None:
+        """Drop what is left of a replay that ended without pages, so that the next request replays again."""
+        with self._lock:
+            ended = {id(entry) for entry in self._in(State.ENDED) if entry.task == task}
+            self._entries = {key: entry for key, entry in self._entries.items() if id(entry) not in ended}
+
     def _look_after(self) -> None:
         """While there are entries: start what waits, end what nobody asks for."""
         while True:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from inspector.models import Session
 from inspector.presenters.numbers import counted
 from inspector.presenters.whatif import NAMES, Choice, form, parse_choice
-from inspector.replaying.messages import Page
+from inspector.replaying.messages import Page, Task
 from inspector.replaying.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
 
 RETRY_SECONDS = "1"
@@ -110,8 +110,17 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     context = {
         "session": row,
         "settings": choice.words() if choice.changed else "",
-        "again": row.get_absolute_url() + choice.query(),
+        "again": reverse("replay_again", args=[row.pk]) + choice.query(),
         "quick": row.get_absolute_url() + Choice(policy="none").query(),
         "form": form(choice, typed, errors, {"window": f"{row.effective_window:,}"}),
     }
     return render(request, "inspector/replays/cancelled.html", context)
+
+
+@require_safe
+def run_again(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """On to the session under these settings; a replay that was cancelled is not reported a second time."""
+    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    choice, _ = parse_choice({name: request.GET.get(name, "") for name in NAMES})
+    REPLAYS.forget_ended(Task(str(row.pk), choice))
+    return redirect(row.get_absolute_url() + choice.query())

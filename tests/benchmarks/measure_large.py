@@ -32,7 +32,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes
 VISIT_EVERY = 0.5  # seconds between two visits to other pages, as by somebody who works with them
 ASK_EVERY = 0.2  # seconds between two looks whether it is complete; a page asks once a second
 BLOCK = 1 << 20
-PATIENCE = 180.0  # seconds
+PATIENCE = 600.0  # seconds
 
 
 class Sampler:

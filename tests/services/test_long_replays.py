@@ -151,11 +151,14 @@ def test_a_cancelled_replay_ends_for_all_who_wait_and_says_so(served: tuple[Runn
     assert (answer.status, answer.headers["location"]) == (302, f"{session}replay/cancelled?window=1300")
     page = server.get(answer.headers["location"])
     assert "Replay cancelled." in page.text
-    assert f'href="{path}">Run again</a>' in page.text
+    assert f'href="{session}replay/again?window=1300">Run again</a>' in page.text
     assert '<option value="contextguard" selected>' in page.text, "other settings can be chosen at once"
     until(lambda: not set(replaying(server)) - before)
     assert "The replay was cancelled." in server.get(path).text, "whoever else waited hears of it"
     assert "<progress" in server.get(path).text, "and can ask again"
+    cancel(server, session, path)
+    assert server.get(f"{session}replay/again?window=1300").headers["location"] == path
+    assert "<progress" in server.get(path).text, "whoever runs it again is not shown the cancel once more"
     cancel(server, session, path)
 
 
