@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from guard_core.attribution import ATTRIBUTION_SOURCES, TOTAL, Attribution
+from guard_core.attribution import ATTRIBUTION_SOURCES, TOTAL, USUAL, Attribution
 from guard_core.comparison import COUNTERS, GIVENS
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import METHODS, Errors
@@ -121,10 +121,13 @@ def facts(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
     """Overhead, prologue, what the file lacks after a compaction, and residual of the attribution, with sources."""
     recorded = ledger.steps["prompt_tokens"]
     reported = recorded > 0
-    source = MODELLED if found.measured or found.overhead_source == TOTAL else ASSUMED
+    known = found.overhead_source == TOTAL or (found.measured and found.overhead_source != USUAL)
+    source = MODELLED if known else ASSUMED
     holds = "system prompt, tools, framing: tokens"
     if found.overhead_source == TOTAL:
         holds += ", chosen so that the modelled requests average what the recorded total gives per call"
+    if found.overhead_source == USUAL:
+        holds += "; what is usual for this agent, as the first prompt holds more than any conversation begins with"
     missing = unrecorded(ledger, found.residual)
     made = [
         _fact("overhead of every request", tokens(found.overhead), source, holds),
