@@ -16,8 +16,9 @@ from guard_core.intervals import Intervals
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.ratios import KINDS, MESSAGE, TEXT_KINDS, Floats, Ratios
 
-# Agents that send the reasoning of the current user turn only. Source: a recording of Codex CLI with the tokens of its
-# reasoning; over six new turns, each first prompt lacks the reasoning of the turn before within 3 % of it.
+# Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
+# after an answer without a call the first prompt lacks 1.04 times the reasoning estimated for the turn before (median;
+# quartiles 0.99 and 1.12), at 30 that begin beside a tool's result 1.02 times (0.60 and 1.12: sometimes it stays).
 DROPS_REASONING = frozenset({"codex"})
 BETTER = 0.9  # outputs are believed where they leave at most this share of the error that estimates leave
 LEAST_MEASURED = 3  # answers that must have been measured before a session itself says whether outputs fit
