@@ -14,12 +14,13 @@ from typing import IO
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.recordings.base import Facts, ImportNotes, Problem, Progress, Recording, RecordingFormat
+from guard_core.recordings.base import Facts, Recording, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
 from guard_core.recordings.reading.early_events import EarlyEvents
 from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.notes import ImportNotes, Problem
+from guard_core.recordings.reading.source import ByteSource, Progress, Shape
 from guard_core.recordings.reading.watch import Watch
 from guard_core.recordings.registry import FORMATS, LABELS
 from guard_core.sessions import Provenance, Sourced

@@ -8,11 +8,9 @@ from typing import Protocol
 import msgspec
 
 from guard_core.recordings.reading.known_names import Names
-from guard_core.recordings.reading.notes import ImportNotes, Problem
-from guard_core.recordings.reading.source import ByteSource, Progress
+from guard_core.recordings.reading.notes import ImportNotes
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Session
-
-__all__ = ["ByteSource", "Facts", "ImportNotes", "Problem", "Progress", "Recording", "RecordingFormat"]
 
 
 class Facts(msgspec.Struct, frozen=True):

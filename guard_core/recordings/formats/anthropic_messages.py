@@ -3,8 +3,8 @@
 A message is text or blocks (text, thinking, tool_use, tool_result, image, document). Signed and redacted thinking is
 known by its size only. Prompt tokens are `input_tokens + cache_read_input_tokens + cache_creation_input_tokens`. Logs
 are rebuilt as those of chat requests: a request that does not extend the history is an inferred compaction. A bare
-array has no tokens, unless its messages carry `usage` themselves; system prompt and tools stand beside the array.
-A `compaction` block declares a compaction by the provider: what stands before it was not given to the model any more;
+array has no tokens, unless its messages carry `usage` themselves; system prompt and tools are beside the array.
+A `compaction` block declares a compaction by the provider: what precedes it was not given to the model any more;
 `usage.iterations` has what the summary cost. Edits that the provider made to a request (`context_management`) are
 stated in a note, for nothing shows which results they cleared. A request that only counts tokens is no call.
 Sources: https://docs.anthropic.com/en/api/messages, https://docs.anthropic.com/en/docs/build-with-claude/compaction.

@@ -1,7 +1,7 @@
 """ATIF trajectories (Harbor's agent trajectory interchange format), versions 1.0 to 1.8: one session per file.
 
 Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
-with its answer; `metrics.prompt_tokens` includes `cached_tokens`. A step may stand for several calls
+with its answer; `metrics.prompt_tokens` includes `cached_tokens`. A step may be several calls
 (`llm_call_count`): its metrics are their sum and no call's own, so its call carries none; with 0 calls it is an event.
 `observation.results` are tool results for the calls of the same step; results without a call id answer by order. The
 first `system` step is the system prompt, later ones stay in the log (agents add context so), marked as automatic. A
@@ -86,7 +86,7 @@ class _Trajectory:
         self._system: tuple[Part, ...] | None = None
         self._copied = 0
         self._folded = 0
-        self._prompts = 0  # prompt tokens of the calls that stand in this file, in all
+        self._prompts = 0  # prompt tokens of the calls in this file, in all
         self._evidence = Evidence.DECLARED
         self._cut: JSON | None = None  # the step of a compaction whose summary is still to come
 

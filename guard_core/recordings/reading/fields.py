@@ -91,7 +91,7 @@ def base64_size(data: str) -> int:
 
 
 def opaque_size(data: str) -> int:
-    """Bytes of a signature or an encrypted blob: decoded where it is base64 (of either alphabet), else as it stands."""
+    """Bytes of a signature or an encrypted blob: decoded where it is base64 (of either alphabet), else as it is."""
     try:
         return len(base64.b64decode(data.replace("-", "+").replace("_", "/"), validate=True))
     except (binascii.Error, ValueError):

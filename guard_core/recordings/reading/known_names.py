@@ -15,7 +15,7 @@ class Names(msgspec.Struct, frozen=True):
 
     usage: keys whose objects hold counts of tokens, at any depth. counts: the names of counts in those. rests: those of
     them that are a whole less the cached tokens, which some providers make less than nothing. beside: names
-    of counts that stand elsewhere; holders: keys of the objects that they stand in, below the top. tools: keys and
+    of counts that are elsewhere; holders: keys of the objects that they are in, below the top. tools: keys and
     kinds of tool calls, results and definitions; kinds: those of them that are always parts; tool_endings: how further
     kinds end. passed_over: keys of what the reader leaves out on purpose, whatever is in it. totals: its files count
     the tokens of a session, not of calls.

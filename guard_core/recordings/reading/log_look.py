@@ -114,7 +114,7 @@ def look_at_responses(source: ByteSource) -> FirstLook:
             continue
         kinds = (fields.text(item, "type") for item in fields.objects(response.get("output")))
         compacts = any(map(responses_items.is_compaction, kinds))
-        if compacts and not logged:  # a response alone: what it brought stands before it
+        if compacts and not logged:  # a response alone: what it brought precedes it
             calls.compacted()
         calls.call(tokens, model=model)
         if compacts and logged:
@@ -174,7 +174,7 @@ _NAMES = tuple(name for name in _Record.__struct_fields__ if name not in ("messa
 
 
 def _places(record_fields: JSON, response: JSON) -> Iterator[JSON]:
-    """Where the counts may stand, in the order in which they are believed."""
+    """Where the counts may be, in the order in which they are believed."""
     yield fields.mapping(response, "usage")
     yield from (fields.mapping(record_fields, key) for key in ("usage", "metrics"))
     yield from (response, record_fields)

@@ -16,7 +16,7 @@ from guard_core.recordings.reading.source import ByteSource, Shape
 _REQUESTS = ("request", "request_body", "requestBody", "body", "kwargs", "params", "input", "payload")
 _RESPONSES: tuple[str, ...] = ("response", "response_body", "responseBody", "response_obj", "completion", "output")
 _RESPONSES += ("result", "message", "chunks", "response_chunks", "stream", "events")
-_WORDS = ("response", "completion", "output")  # where the answer may stand as plain text
+_WORDS = ("response", "completion", "output")  # where the answer may be plain text
 _OWN = ("choices", "role", "usage", "output")  # what only the response itself has
 _BODIES = ("body", "body_raw", "postData", "content", "json", "text", "chunks", "events")  # on the wire
 _LISTS = ("log", "entries", "logs", "requests", "records", "calls", "data", "items")

@@ -1,4 +1,4 @@
-"""What stands in the place of an id where it was taken out: no identity, since many different things have it."""
+"""What replaces an id that was taken out: no identity, since many different things have it."""
 
 from __future__ import annotations
 

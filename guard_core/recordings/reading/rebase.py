@@ -12,7 +12,7 @@ from guard_core.views import Inserted, Segment, Span, View
 
 
 class LogIndex:
-    """Where each message of a log stands, by content, and where its turns begin; reads the log as it is when asked."""
+    """Where each message of a log is, by content, and where its turns begin; reads the log as it is when asked."""
 
     def __init__(self, log: SessionBuilder) -> None:
         self._log = log
@@ -48,7 +48,7 @@ class LogIndex:
         return self._turns
 
     def forget(self, start: int) -> None:
-        """The log was cut at `start`: what stood behind is another's now."""
+        """The log was cut at `start`: what followed is another's now."""
         del self._turns[bisect_left(self._turns, start) :]
         self._looked_at = min(self._looked_at, start)
         for key in reversed(self._keys[start:]):

@@ -117,7 +117,7 @@ class Thread:
     compactions: list[RecordedCompaction] = field(default_factory=list)
     _sent: list[_Item] = field(default_factory=list)
     _keys: list[bytes] = field(default_factory=list)
-    _confirmed: int = 0  # messages of `_sent` that a request has shown; behind them stands the last answer
+    _confirmed: int = 0  # messages of `_sent` that a request has shown; the last answer follows them
     _event_keys: list[bytes] = field(default_factory=list)
     _places: dict[bytes, list[int]] = field(default_factory=dict)  # of the events, by key
 
@@ -262,7 +262,7 @@ class Thread:
         cut = len(items)
         behind = next((place for place in range(len(items), 0, -1) if items[place - 1].index is not None), 0)
         if behind and items[behind - 1].index == len(self.events) - 1:
-            cut = behind  # the last event was kept: what stands behind it is news
+            cut = behind  # the last event was kept: what follows it is new
         while cut and items[cut - 1].index is None and self._is_new(items[cut - 1].event):
             cut -= 1
         return items[:cut], [(item.event, item.key) for item in items[cut:]]

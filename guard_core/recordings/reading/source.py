@@ -72,7 +72,7 @@ class Line(NamedTuple):
     raw: bytes
 
     def column(self, key: str) -> int:
-        """The column (from 1) where a key stands first; 1 where it is not found."""
+        """The column (from 1) where a key is first; 1 where it is not found."""
         at = self.raw.find(b'"' + key.encode() + b'"')
         return 1 if at < 0 else len(self.raw[:at].decode("utf-8", "replace")) + 1
 
@@ -178,7 +178,7 @@ class ByteSource:
         return self._path
 
     def beside(self, suffix: str) -> Path | None:
-        """The file with the same name and one more suffix (`-wal`), where one stands beside the opened file."""
+        """The file with the same name and one more suffix (`-wal`), where there is one beside the opened file."""
         if self._path is None or self._path in self._temporary:
             return None
         other = self._path.with_name(self._path.name + suffix)

@@ -189,7 +189,7 @@ def _repeated_key(raw: bytes, keys: int) -> JsonProblem | None:
 
 
 def _second_key_offset(raw: bytes, name: str) -> int:
-    """Where the key stands for the second time in one object."""
+    """Where the key is repeated in one object."""
     stack: list[set[bytes]] = []
     for match in _TOKEN.finditer(raw):
         token = match[0]

@@ -3,7 +3,7 @@
 Readers take what they know and pass over the rest, so a format that changes, or a file of an agent whose lines resemble
 another's, would be read with fewer figures and no problem. The watch looks at every parsed object before the reader
 does. Names that are not known are noted with their first place and their number; a count of tokens that is none is
-reported where it stands, and taken out, so that no reader makes a figure of it.
+reported with its place, and taken out, so that no reader makes a figure of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OTHER_NUMBERS = re.compile(
 _OUTPUT = re.compile(r"out|completion|candidate|reason|thought|thinking|total|tool", re.IGNORECASE)
 _NAMED = frozenset({"name", "function_name", "tool_name", "toolName"})
 _ARGUMENTS = frozenset({"args", "arguments", "input", "response"})
-# What tools are given and give back, in which any names may stand.
+# What tools are given and give back, which may have any names.
 _PAYLOADS = frozenset(
     {"args", "arguments", "parameters", "properties", "input_schema", "inputSchema", "parametersJsonSchema"}
     | {"parameters_json_schema", "tool_input", "toolUseResult"}
@@ -67,7 +67,7 @@ class _Shape(NamedTuple):
 
 @dataclass
 class Unknown:
-    """A name that the reader does not know: what it looks like, where it stood first, and how often."""
+    """A name that the reader does not know: what it looks like, where it was first, and how often."""
 
     what: str
     name: str
@@ -215,7 +215,7 @@ class Watch:
             self._note(_PART, key, line)
 
     def _is_astray(self, parent: str, key: str) -> bool:
-        """Does a count as those of a usage object stand in an object that is not known to hold any?"""
+        """Is a count as those of a usage object in an object that is not known to hold any?"""
         return bool(parent) and key in self._names.counts and parent not in self._names.holders
 
     def _of_usage(self, path: str, outer: tuple[JSON, str], usage: JSON, line: int | None) -> Iterator[_Bad]:

@@ -22,7 +22,7 @@ ENTRY_LIMIT = 50_000  # samples, summaries and journal of one log; far above any
 TOTAL_FACTOR = 4  # all entries of one file together, in units of the limit for one entry
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _END = struct.Struct("<4sHHHHIIH")  # end of the directory; the fifth field counts its entries
-_LOCATOR_SIZE = 20  # of the zip64 record that may stand before it
+_LOCATOR_SIZE = 20  # of the zip64 record that may precede it
 NO_DIRECTORY = "the archive has no directory: its writer was stopped; its whole entries are read"
 BROKEN_DIRECTORY = "the archive's directory names places outside the file; its whole entries are read instead"
 _WINDOW = 2**27  # bytes; zstd's own limit without --long
@@ -30,7 +30,7 @@ _UNREADABLE = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, str
 
 
 class ZipEntry(NamedTuple):
-    """One file of the archive: where its header stands, how it is packed, what it claims to hold."""
+    """One file of the archive: where its header is, how it is packed, what it claims to hold."""
 
     name: str
     method: int
@@ -107,7 +107,7 @@ class ZipEntries:
 
 
 def _listed(stream: IO[bytes], size: int) -> tuple[list[ZipEntry], str]:
-    """The entries that the directory names, or that stand in the file where it has none; what is wrong with it."""
+    """The entries that the directory names, or that are in the file where it has none; what is wrong with it."""
     try:
         with zipfile.ZipFile(stream) as archive:
             infos = archive.infolist()
@@ -153,7 +153,7 @@ def _scanned(stream: IO[bytes], size: int) -> Iterator[ZipEntry]:
         _, _, flags, method, _, _, crc, packed, _, name_size, extra_size = _LOCAL.unpack(header)
         name = stream.read(name_size).decode("utf-8", "replace")
         end = offset + _LOCAL.size + name_size + extra_size + packed
-        if flags & 0b1000 or end > size:  # its size stands behind it, or it is cut off
+        if flags & 0b1000 or end > size:  # its size follows it, or it is cut off
             return
         yield ZipEntry(name, method, offset, packed, crc, bool(flags & 1))
         offset = end

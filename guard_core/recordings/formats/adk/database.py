@@ -23,7 +23,7 @@ from guard_core.sessions import Session
 
 Key = tuple[str, str, str]  # app, user, session
 _PICKLE = b"\x80"  # the first byte of every pickle since protocol 2
-# What a pickle hides, by the names of fields, which stand in it as plain text: only a compaction has the one; the other
+# What a pickle hides, by the names of fields, which are in it as plain text: only a compaction has the one; the other
 # is there always, and is nothing ("N") in all but a rewind.
 _HIDDEN = {
     "compactions": re.compile(rb"start_timestamp"),

@@ -26,9 +26,9 @@ Context = tuple[str, str]  # isolation scope, branch
 
 @dataclass(frozen=True)
 class CompactedRange:
-    """One recorded compaction: its times, both inclusive, and the message that stands for them.
+    """One recorded compaction: its times, both inclusive, and the message that replaces them.
 
-    `holes` are events between these times that it does not stand for (invocation, time), as the Go services write them.
+    `holes` are events between these times that it does not replace (invocation, time), as the Go services write them.
     """
 
     start: float

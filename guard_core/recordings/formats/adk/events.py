@@ -169,7 +169,7 @@ def _compaction(reading: AdkEventReader, event: dict[str, Any], new: CompactedRa
 
 
 def _base(reading: AdkEventReader) -> tuple[View, tuple[Event, ...]]:
-    """The request after the newest compaction: a summary stands at the end of its range, what no range covers stays."""
+    """The request after the newest compaction: a summary is at the end of its range, what no range covers stays."""
     segments: list[Segment] = []
     messages: list[Event] = []
     place, places = 0, reading.places

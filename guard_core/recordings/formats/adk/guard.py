@@ -102,7 +102,7 @@ class GuardStateReader:
 
 
 def _after(state: GuardState, at: int) -> View:
-    """The summary and what stands behind the watermark."""
+    """The summary and what follows the watermark."""
     watermark = min(max(state.contents_at_compaction or 0, 0), at)
     return (Inserted(0), Span(watermark, at)) if watermark < at else (Inserted(0),)
 

@@ -90,7 +90,7 @@ class Boundary:
 
     @property
     def summary_last(self) -> bool:
-        """Do the preserved messages stand before the summary: is the first of them hung below the boundary itself?"""
+        """Do the preserved messages precede the summary: is the first of them hung below the boundary itself?"""
         anchors = [fields.text(fields.mapping(self.details, key), "anchorUuid") for key in _PRESERVED]
         return bool(self.node.uuid) and self.node.uuid in anchors
 

@@ -136,7 +136,7 @@ class Log:
         return self.builder.session(**values)
 
     def _falls(self) -> list[str]:
-        """A note where requests shrank though no compaction stands there: `-p` wrote none before 1.0.128."""
+        """A note where requests shrank though no compaction is recorded there: `-p` wrote none before 1.0.128."""
         compacted = [compaction.at for compaction in self.builder.compactions]
         calls = [(call, call.prompt_tokens) for call in self.builder.calls if call.prompt_tokens]
         falls = [

@@ -15,7 +15,7 @@ from guard_core.sessions import ToolDefinition
 
 
 class Prompt:
-    """What stands before the messages of every request; None where the file does not say."""
+    """What precedes the messages of every request; None where the file does not say."""
 
     def __init__(self, notes: ImportNotes) -> None:
         self.system: tuple[Part, ...] | None = None

@@ -44,7 +44,7 @@ def agent_notes(events: Sequence[Event]) -> Iterator[str]:
     """What versions leave out of a sub-agent's messages."""
     yield _MISSING
     if events and events[0].role is Role.MODEL:
-        yield "The sub-agent's prompt stands in the call that started it."
+        yield "The sub-agent's prompt is in the call that started it."
     if events and events[-1].role is not Role.MODEL:
         yield "The sub-agent's last answer is not in the file: it is the result of the call that started it."
 

@@ -260,7 +260,7 @@ class ClaudeTranscriptReader:
             known = False
         parent = fields.text(line.obj, "parentUuid")
         parent = self.doubled.get(parent, parent)
-        if known and uuid:  # another line of the same uuid stands behind the first
+        if known and uuid:  # another line of the same uuid follows the first
             parent, uuid = self.doubled.get(uuid, uuid), f"{uuid} on line {line.number}"
             self.doubled[fields.text(line.obj, "uuid")] = uuid
         logical = fields.text(line.obj, "logicalParentUuid")

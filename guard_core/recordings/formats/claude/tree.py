@@ -1,4 +1,4 @@
-"""Which lines of a Claude Code transcript are the conversation as it stands: the path from the last leaf up."""
+"""Which lines of a Claude Code transcript are the conversation in its last state: the path from the last leaf up."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _last_leaf(nodes: Sequence[Node]) -> int:
 
 
 def _summaries(nodes: Sequence[Node], chosen: set[int]) -> set[int]:
-    """The summary that follows each chosen boundary; side lines may stand between them."""
+    """The summary that follows each chosen boundary; side lines may be between them."""
     summaries: set[int] = set()
     waiting = False
     for node in nodes:

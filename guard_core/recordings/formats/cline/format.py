@@ -7,7 +7,7 @@ includes cached tokens. Results often are no blocks but text that begins "[read_
 in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:
 the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in no later request; a
 truncation marker hides those with its `truncationParent`. The SDK keeps the whole conversation and beside it, in a file
-of its own, what a compaction left: a message whose `metadata.kind` names a compaction stands for all before it.
+of its own, what a compaction left: a message whose `metadata.kind` names a compaction replaces all before it.
 Text that only looks like a marker of a compaction is none. The screen's file is read by `cline_screen`.
 Source: https://github.com/cline/cline and https://github.com/RooCodeInc/Roo-Code, src/core.
 """
@@ -226,7 +226,7 @@ class _History:
     def _compactions(self) -> None:
         """Every mark as a compaction: what its request still held are the messages that no mark so far hides.
 
-        A truncation marker stands among the messages where they were cut, and so is placed by its time.
+        A truncation marker is among the messages where they were cut, and so is placed by its time.
         """
         times = [event.timestamp or 0 for event in self.log.outlines]
         placed = [
@@ -259,7 +259,7 @@ def _reasoning(item: JSON) -> ReasoningPart:
 
 
 def _reasoning_beside(message: JSON, event: Event) -> tuple[Part, ...]:
-    """Reasoning that stands beside the content, where it is not in it, too."""
+    """Reasoning beside the content, where it is not in it, too."""
     reasoning = fields.text(message, "reasoning_content")
     inside = any(isinstance(part, ReasoningPart) for part in event.parts)
     return (ReasoningPart(reasoning),) if reasoning and not inside else ()

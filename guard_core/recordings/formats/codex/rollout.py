@@ -92,7 +92,7 @@ class CodexRolloutReader:
         self.log = SessionBuilder("codex", source, first=True)
         self.index = LogIndex(self.log)
         self.meta: dict[str, Any] = {}
-        self.copied = False  # does the parent's own header stand behind that of a fork?
+        self.copied = False  # does the parent's own header follow that of a fork?
         self.model = ""
         self.title = ""
         self.window = 0
@@ -434,9 +434,7 @@ def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
     forked, base = fields.text(meta, "forked_from_id"), fields.text(fields.mapping(meta, "history_base"), "thread_id")
     notes = []
     if forked:
-        notes.append(
-            f"Forked from session {forked}" + (": the parent's history stands at the head." if copied else ".")
-        )
+        notes.append(f"Forked from session {forked}" + (": the parent's history comes first." if copied else "."))
     if base:
         notes.append(f"It continues another file, of thread {base}: the history up to there is not here.")
     if parent or source:

@@ -4,7 +4,7 @@ In the patch log a message may be written again under its id (the last one count
 calls), `$set` changes fields, `$set.messages` replaces the whole history and `$rewindTo` takes back a message and all
 behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions are not marked: a replaced history that
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
-new snapshot (a session resumed, where results stand twice) is an inferred edit, and no compaction in the facts. Older
+new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts. Older
 files have the results of tools inside the calls only; they become the message that the API got. Notices (`info`,
 `error`, `warning`) are not sent, and versions to 0.42 do not write compressions down: a note says where prompt tokens
 fell. A file of a resumed session may begin with a history that another file holds. What `--output-format stream-json`

@@ -58,7 +58,7 @@ class _Chat:
         self._places: dict[str, int] = {}  # of these, by id
         self._calls: dict[int, int] = {}  # prompt tokens, by the place of the answer
         self._used: set[str] = set()
-        self._compactions: list[int] = []  # the places before which they stand
+        self._compactions: list[int] = []  # the places before which they are
         self._based: frozenset[str] = frozenset()  # ids of the last history that replaced another
         self._snapshot = ""
         self._model = ""

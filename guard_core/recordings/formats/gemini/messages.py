@@ -61,7 +61,7 @@ def read_message(record: JSON, line: int | None) -> GeminiMessage:
 
 
 def _content(content: Any) -> tuple[Part, ...]:
-    """The parts of a content: text, one part, or a list of either. What is neither is kept as it stands."""
+    """The parts of a content: text, one part, or a list of either. What is neither is kept as it is."""
     if content is None:
         return ()
     items = content if isinstance(content, list) else [content]

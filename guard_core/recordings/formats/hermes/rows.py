@@ -11,7 +11,7 @@ from guard_core.recordings.reading.normalise import MAX_TOKENS
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Provenance, Sourced
 
-# How Hermes' own summaries begin, new and old, and what stands before one that was put behind a kept message's text
+# How Hermes' own summaries begin, new and old, and what precedes one that was put behind a kept message's text
 # (context_compressor.py).
 MARKERS = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 MERGED = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
@@ -42,7 +42,7 @@ def row_event(row: JSON, source: ByteSource | None = None) -> Event | None:
 
 
 def _json(row: JSON, key: str, name: str, source: ByteSource | None) -> Any:
-    """A column that holds a JSON list; as it stands in an export."""
+    """A column that holds a JSON list; in an export the list itself."""
     value = fields.decoded(row.get(key))
     if source is not None and value and not isinstance(value, list):
         source.problem(f"the {key} of message {name[:60] or '(without id)'} are no list")

@@ -1,6 +1,6 @@
 """Hermes' trajectories, and whatever else is ShareGPT: `conversations` of `from` and `value`.
 
-Calls, results and thoughts stand as `<tool_call>`, `<tool_response>` and `<think>` inside the text; one tool turn may
+Calls, results and thoughts are `<tool_call>`, `<tool_response>` and `<think>` inside the text; one tool turn may
 hold several responses. A response names the id of its call, a call has none: they go together in their order. The tools
 stand in the system text as `<tools>`, in some data sets beside the conversation.
 Definition: `agent/trajectory.py` of https://github.com/NousResearch/hermes-agent.

@@ -115,7 +115,7 @@ def _answer(outputs: JSON) -> JSON:
 
 
 def _message(answers: dict[object, _ModelRun], run: _Run) -> None:
-    """A message that stands on a line of its own."""
+    """A message on a line of its own."""
     message = {name: value for name in _MESSAGE if (value := getattr(run, name)) is not None}
     if kind_of(message) in _ANSWERS:
         body = body_of(message)

@@ -204,7 +204,7 @@ class Runs:
         return (self._from_chain(run, prompt) or self._from_prompt(prompt, before)) if prompt else []
 
     def _from_chain(self, run: JSON, prompt: str) -> list[Event]:
-        """The messages of the nearest chain around a run whose first and last text stand in its prompt."""
+        """The messages of the nearest chain around a run whose first and last text are in its prompt."""
         name = self._parents.get(fields.text(run, "id"), "")
         for _ in range(RUN_DEPTH):
             if not name:

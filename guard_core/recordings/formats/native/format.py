@@ -73,7 +73,7 @@ class NativeFormat:
     known_names = None
 
     def matches(self, source: ByteSource) -> bool:
-        """A header, or the lines that stand behind one: an export without its header is named as such."""
+        """A header, or the lines that follow one: an export without its header is named as such."""
         heads = [line.obj for line in source.head_lines(5)]
         return any((head.get("format") == NAME and "session" in head) or head.keys() == _EVENT for head in heads)
 

@@ -1,4 +1,4 @@
-"""A first look at this project's own export: the lines of its calls, and the events at which compactions stand."""
+"""A first look at this project's own export: the lines of its calls, and the events at which compactions are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Line(msgspec.Struct, gc=False):
 def look(source: ByteSource) -> FirstLook:
     """Of several sessions the calls one after the other."""
     calls = looks.Calls()
-    places: list[int] = []  # events at which the calls of this session stand
+    places: list[int] = []  # events at which the calls of this session are
     first = 0  # the session's first call
     for line in looks.lines_of(source, _Line):
         if line.session is not None:

@@ -2,7 +2,7 @@
 
 A log has `{request, response}` (or what a proxy calls them, see `log_records`) per line or in an array; a response
 may be a stream's pieces (see `streams`), a record of its own behind its request, or missing (an error). Each request
-repeats the history, so the conversation is rebuilt from the requests, and the usage of a call stands where its
+repeats the history, so the conversation is rebuilt from the requests, and the usage of a call is where its
 messages end; prompt tokens are `usage.prompt_tokens`, cached ones included. A request that is no extension of the one
 before shows that the history was compacted or edited in between: an inferred compaction, which the facts leave out,
 for the file does not declare it. Calls that share no history are contexts of their own, or side calls. `arguments`
@@ -93,7 +93,7 @@ def _is_answer(record: JSON) -> bool:
 
 
 def piece_of(record: JSON) -> JSON | None:
-    """The piece of a stream that a record is, or that stands in it."""
+    """The piece of a stream that a record is, or that is in it."""
     places = (record, *map(record.get, _PIECES))
     return next((piece for piece in places if isinstance(piece, dict) and streams.is_piece(piece)), None)
 
@@ -139,7 +139,7 @@ class ChatReader:
         return inner if is_message(inner) else None
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
-        """A system prompt that stands beside the messages."""
+        """A system prompt beside the messages."""
         return None
 
     def window(self, request: Request) -> Request:
@@ -353,7 +353,7 @@ class ChatReader:
             notes.append(f"{failed} requests have no answer in the file: they failed, or their answer was not kept.")
         if beside := len(thread.side_calls):
             notes.append(
-                f"{beside} requests stand beside the conversation: their tokens are counted, not their messages."
+                f"{beside} requests are not part of the conversation: their tokens are counted, not their messages."
             )
         return thread.session(self.name, self.source.limits, title=title, notes=tuple(notes))
 

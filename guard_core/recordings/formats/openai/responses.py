@@ -2,7 +2,7 @@
 
 Reasoning, text and calls that follow each other are one response and one event; every result is an event. Items have
 no tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose
-summary is encrypted: what stands before it is dropped, unless only user messages stand there (a compacted window as
+summary is encrypted: what precedes it is dropped, unless only user messages do (a compacted window as
 the API returned it); the call of `/responses/compact` that made it is its summariser. With `previous_response_id` or
 `conversation` a request holds new items only: the history is put together along these ids, and where the earlier
 response is not in the file, a note says so. Streamed responses are put together (see `streams`), failed requests are

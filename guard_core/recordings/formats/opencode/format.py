@@ -138,7 +138,7 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
 
 
 def _exported(database: Database, session: DatabaseRow) -> JSON:
-    """One session as the export has it: ids stand in columns, the rest in `data`."""
+    """One session as the export has it: ids are in columns, the rest in `data`."""
     key = {"session_id": session.get("id")}
     parts: dict[Any, list[JSON]] = {}
     for row in database.rows("part", ("id", "message_id", "data"), where=key, order=("id",)):

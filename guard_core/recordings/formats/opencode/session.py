@@ -2,7 +2,7 @@
 
 One assistant message may hold several steps: each `step-finish` part is a call, and its prompt tokens are
 `tokens.input + cache.read + cache.write`. A step is one event with its text and calls, and one with all its results; an
-interrupted step is a call without tokens. A tool that the user ran stands in an assistant's message without any step:
+interrupted step is a call without tokens. A tool that the user ran is in an assistant's message without any step:
 no call was made. A user message with a `compaction` part and the assistant message behind it with `summary` exactly
 true (user messages have an object there) declare a compaction: afterwards come a question, the summary, the tail from
 `tail_start_id` on and OpenCode's request to continue, or after an overflow the user's words again. Before 1.0 there was
@@ -38,7 +38,7 @@ _SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
 RAN = "The following tool was executed by the user"
 ABORTED = "MessageAbortedError"
 _NOT_SENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction"})
-_READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text stands in a part of its own
+_READ_BEFORE = frozenset({"text/plain", "application/x-directory"})  # files whose text is a part of its own
 
 
 def read_session(export: JSON, source: ByteSource, facts: FactCounter, notes: Iterable[str] = ()) -> Session:

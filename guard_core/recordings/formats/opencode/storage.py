@@ -21,7 +21,7 @@ from guard_core.errors import DamagedRecording
 
 NAME = "storage"
 SHARED = "share"
-LEFT_OUT = b"{}"  # stands where a damaged piece was: the reading notes it
+LEFT_OUT = b"{}"  # in the place of a damaged piece: the reading notes it
 
 
 def is_storage(folder: Path) -> bool:
@@ -50,7 +50,7 @@ class Storage:
 
 
 def _read(path: Path, leave: Callable[[str], object] | None) -> bytes:
-    """The JSON value of a file, as it stands; only that it is one is checked, the reading checks the rest."""
+    """The JSON value of a file, unchanged; only that it is one is checked, the reading checks the rest."""
     try:
         return bytes(msgspec.json.decode(path.read_bytes(), type=msgspec.Raw)).strip()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

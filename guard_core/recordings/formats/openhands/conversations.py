@@ -34,7 +34,7 @@ _BODIES = frozenset({"args", "extras", "content", "message"})  # of the older ev
 
 
 class Conversation:
-    """One conversation: its events with the lines they stand on, and what the evaluation says about it."""
+    """One conversation: its events with the lines they are on, and what the evaluation says about it."""
 
     def __init__(self, events: Iterable[tuple[JSON, int | None]], about: JSON) -> None:
         self.events = events

@@ -4,7 +4,7 @@ Definition: https://github.com/OpenHands/software-agent-sdk (`openhands/sdk/even
 for the older events.
 SDK events are distinguished by `kind`. ActionEvents with one `llm_response_id` are one answer with several calls, its
 thought in the first. `SystemPromptEvent` holds the system prompt and the tools. `Condensation` declares a compaction:
-`forgotten_event_ids` leave the request, `summary` stands at `summary_offset` (see `view`).
+`forgotten_event_ids` leave the request, `summary` is sent at `summary_offset` (see `view`).
 Older events have `action` or `observation` at the top and appear flat or as pairs `[action, observation]`; their
 condensation is an action of that name, with ids or a range of ids. What a user ran is a user's message, and so is what
 came of it.

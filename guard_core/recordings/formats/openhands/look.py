@@ -60,7 +60,7 @@ class _Log:
         self._usage = RecordedUsage()
         self._calls: list[ModelCall] = []
         self._responses: set[str] = set()
-        self._compactions: list[int] = []  # the calls before which they stand
+        self._compactions: list[int] = []  # the calls before which they are
         self._model = ""
 
     def take(self, event: _Event) -> None:

@@ -11,7 +11,7 @@ Prompt tokens include cached ones by the convention; where an instrumentation re
 it leaves them out, and they are added for all its calls. The SDK keeps 128 attributes per span and drops the oldest:
 long prompts lose their first messages. They are put back from earlier calls, else a note states the gap; a message that
 lost its role is taken as lost, and `input.value` (the whole request), where it is there, is read instead. A call whose
-messages were cut or left out altogether stands behind the history so far. ADK's call ids are positions in a message
+messages were cut or left out altogether follows the history so far. ADK's call ids are positions in a message
 (`tool_0`) and pair by order; its streamed pieces before the final output message are left out, and so is its extra span
 `execute_tool (merged)`. Without message content (the default of most) the log holds empty answers and tool results, and
 a note says so. Facts count leaf calls and tool spans, not messages.
@@ -113,7 +113,7 @@ def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
 
 
 def _all_spans(source: ByteSource, logged: list[LoggedEvent]) -> Iterator[TraceSpan]:
-    """Every span of the file; `logged` takes the events that stand in log records of their own."""
+    """Every span of the file; `logged` takes the events that are in log records of their own."""
     for number, record in _records(source):
         logged.extend(logged_events(record))
         count = 0

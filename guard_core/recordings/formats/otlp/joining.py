@@ -31,7 +31,7 @@ def joined(groups: Iterable[tuple[str, list[Request]]]) -> list[list[str]]:
 
 
 class _End:
-    """Where a conversation stands: its last request and the answer to it."""
+    """Where a conversation ends: its last request and the answer to it."""
 
     def __init__(self, request: Request) -> None:
         self._sent = [message_key(event) for event in request.messages]

@@ -165,7 +165,7 @@ def exclusive_scopes(calls: list[TraceSpan]) -> set[tuple[str, str]]:
 
 
 def usage_of(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:
-    """The counts of a call, as fields of ModelCall; `exclusive`: cached tokens stand beside the input tokens."""
+    """The counts of a call, as fields of ModelCall; `exclusive`: cached tokens are apart from the input tokens."""
     counts = span.attributes
     if not any(key in counts for key in PROMPT_KEYS):
         counts = _google_usage(counts.get("gcp.vertex.agent.llm_response")) or counts

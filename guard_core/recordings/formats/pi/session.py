@@ -117,7 +117,7 @@ def _active_path(source: ByteSource) -> set[int] | None:
     Some descendants name parents that are no entries (a tool call's id): then the entry before is taken for it.
     """
     nodes: dict[str, _Node] = {}
-    written: dict[str, bytes] = {}  # what stands on the line of each id
+    written: dict[str, bytes] = {}  # what is on the line of each id
     last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
     leaf = header = before = ""
     for line in source.lines():
@@ -129,7 +129,7 @@ def _active_path(source: ByteSource) -> set[int] | None:
         digest = blake2b(line.raw, digest_size=8).digest()
         if written.get(entry) == digest:
             continue
-        if entry in written:  # another line of this id stands behind the first
+        if entry in written:  # another line of this id follows the first
             parent = last.get(entry, entry)
             last[entry] = entry = f"{entry} on line {line.number}"
         else:
@@ -323,7 +323,7 @@ class PiSessionReader:
         if self.system.changes > 0:
             notes.append(f"Later changes of the system prompt or the tools: {self.system.changes}. The last are shown.")
         if fields.text(self.header, "parentSession") or fields.text(self.header, "branchedFrom"):
-            notes.append("Forked from another session file: its history stands at the head.")
+            notes.append("Forked from another session file: its history comes first.")
         if self.elsewhere:
             notes.append(f"{self.elsewhere} messages on other branches are not in the log; their calls count apart.")
         if self.unsent:

@@ -121,7 +121,7 @@ def test_a_sub_agent_is_a_session_of_its_own_and_its_calls_count_apart():
     assert [step.prompt_tokens for step in part.calls] == [40, 50]
     assert (part.title, part.source_id, part.parent) == ("Sub-agent look around", "t1", main.source_id)
     assert main.sub_agents == (SubAgent("t1", "t1", 0),)
-    assert "The sub-agent's prompt stands in the call that started it." in part.notes
+    assert "The sub-agent's prompt is in the call that started it." in part.notes
     assert recording.facts.prompt_tokens_sum == 220
 
 

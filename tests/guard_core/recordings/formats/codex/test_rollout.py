@@ -291,7 +291,7 @@ def test_a_fork_is_named():
     assert not any("head" in note for note in session.notes)
     copied = session_of(META, *TURN, meta=line("session_meta", id="s2", forked_from_id="s1"))
     assert copied.source_id == "s2"
-    assert any("the parent's history stands at the head" in note for note in copied.notes)
+    assert any("the parent's history comes first" in note for note in copied.notes)
 
 
 def test_a_rollout_that_goes_on_from_another_file_says_so():
