@@ -14,7 +14,7 @@ from typing import IO
 import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.recordings.base import Facts, Recording, RecordingFormat
+from guard_core.recordings.base import Recording, RecordingFacts, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
 from guard_core.recordings.reading.early_events import EarlyEvents
 from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
@@ -30,13 +30,13 @@ __all__ = [
     "LABELS",
     "ByteSource",
     "EarlyEvents",
-    "Facts",
     "FirstLook",
     "ImportNotes",
     "Limits",
     "Problem",
     "Progress",
     "Recording",
+    "RecordingFacts",
     "RecordingFormat",
     "Shape",
     "detect",

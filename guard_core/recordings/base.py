@@ -13,7 +13,7 @@ from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Session
 
 
-class Facts(msgspec.Struct, frozen=True):
+class RecordingFacts(msgspec.Struct, frozen=True):
     """Counts over a whole file, defined as in the table of `guard_core/README.md`, to check a reading against.
 
     model_calls: calls with recorded token usage. messages: user, assistant and tool messages as the file holds them,
@@ -37,7 +37,7 @@ class Recording:
 
     format: str
     sessions: tuple[Session, ...]
-    facts: Facts
+    facts: RecordingFacts
     notes: ImportNotes
 
 

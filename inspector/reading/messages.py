@@ -10,7 +10,7 @@ from typing import IO
 
 import msgspec
 
-from guard_core.recordings import Facts, FirstLook, ImportNotes
+from guard_core.recordings import FirstLook, ImportNotes, RecordingFacts
 from inspector.pipes import read_frame, write_frame
 
 
@@ -71,7 +71,7 @@ class Done(Message):
     """The end of the file, what is to be told of it as a whole, and how many sessions were above the limit."""
 
     format: str
-    facts: Facts
+    facts: RecordingFacts
     notes: ImportNotes
     left_out: int
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings.base import Facts
+from guard_core.recordings.base import RecordingFacts
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.pairing import pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
@@ -68,8 +68,8 @@ class FactCounter:
             elif isinstance(part, ToolResultPart):
                 self.tool_result(part.call_id or without_id, len(value_text(part.content)))
 
-    def facts(self) -> Facts:
-        return Facts(
+    def facts(self) -> RecordingFacts:
+        return RecordingFacts(
             format=self.format,
             model_calls=len(self._calls),
             messages=self.messages,

@@ -15,7 +15,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, OtherPart, Role
-from guard_core.recordings.base import Facts, Recording
+from guard_core.recordings.base import Recording, RecordingFacts
 from guard_core.recordings.formats.native import look as native_look
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -216,7 +216,7 @@ def _is_inside(segment: object, size: int, messages: int) -> bool:
     return False
 
 
-def _facts(sessions: Iterable[Session]) -> Facts:
+def _facts(sessions: Iterable[Session]) -> RecordingFacts:
     counter = FactCounter(NAME)
     for session in sessions:
         counter.session()

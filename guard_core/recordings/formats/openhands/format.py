@@ -24,7 +24,7 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings.base import Facts, Recording
+from guard_core.recordings.base import Recording, RecordingFacts
 from guard_core.recordings.formats.openhands import look as openhands_look
 from guard_core.recordings.formats.openhands.conversations import (
     SDK_KINDS,
@@ -92,7 +92,7 @@ class _Facts(FactCounter):
     def text_result(self, chars: int) -> None:
         self._longest = max(self._longest, chars)
 
-    def facts(self) -> Facts:
+    def facts(self) -> RecordingFacts:
         facts = super().facts()
         longest = max(self._longest, facts.largest_tool_result_chars)
         return msgspec.structs.replace(facts, largest_tool_result_chars=longest)
