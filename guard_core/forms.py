@@ -51,6 +51,7 @@ class Form:
     characters as bytes unless they keep some of the old."""
 
     name: str
+    words: str  # what it did, for a person
     kind: int  # of part, as guard_core.costs has it
     sizes: Callable[[Ints, Ints], Ints]
     text: Callable[[str], str]
@@ -104,10 +105,12 @@ def get_form(name: str) -> Form:
     kind, _, value = name.partition(":")
     size = int(value) if value.isascii() and value.isdigit() else -1
     if name == "pruned":
-        return Form(name, RESULT, _pruned_sizes, _pruned)
+        return Form(name, "pruned: a placeholder stands for the result", RESULT, _pruned_sizes, _pruned)
     if kind in ("capped", "cut") and size >= 0:
+        what = "result cut to" if kind == "capped" else "message cut to"
         return Form(
             name,
+            f"{what} its first and last {size // 2:,} bytes",
             RESULT if kind == "capped" else TEXT,
             lambda old, chars: _capped_sizes(old, size),
             lambda text: capped(text, size),

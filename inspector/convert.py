@@ -6,6 +6,7 @@ distinct message. Columns and heads are cached per process by (id, revision); te
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -222,8 +223,9 @@ def ensure_current(row: Session) -> None:
 def recount(row: Session) -> None:
     """Make the columns of a session again from its texts, and store them."""
     counter = EventCounter()
-    for event in stored_events(row):
-        counter.add(event)
+    _, timestamps, _ = _kept_of(row, _loaded_marks)
+    for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
+        counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
     ledger = Ledger.counted(load_head(row), counter)
     attribution = _pack(attribute(ledger).to_bytes()) if ledger.event_count else None
     SessionData.objects.filter(session=row).update(ledger=_pack(ledger.to_bytes()), attribution=attribution)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from guard_core.events import Event, Role, TextPart
+from guard_core.forms import get_form
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, content_count, kept_events
 from inspector.presenters.numbers import message_number
 from inspector.presenters.parts import role_of, shown
@@ -35,6 +36,15 @@ class Row:
     note: str = ""
     size: int | None = None  # UTF-8 bytes of a synthetic message, which may be all that is known of it
     position: int | None = None  # index in the request; None: it is not in it
+    form: str = ""  # the form that the policy sends the log in; it changes some events
+
+    def sent(self, event: Event | None) -> Row:
+        """The row with what was sent of the log's own event, where a form changed it."""
+        if not self.form or event is None:
+            return self
+        form = get_form(self.form)
+        message = form.message(event)
+        return self if message is event else replace(self, state=REWRITTEN, message=message, note=form.words)
 
 
 def rows_of(
@@ -58,8 +68,8 @@ def _segment_rows(
     segment: Segment, low: int, high: int, inserted: Sequence[Event], repeated: frozenset[int]
 ) -> list[Row]:
     match segment:
-        case Span(first, _):
-            return [Row(KEPT, index) for index in range(first + low, first + high)]
+        case Span(first, _, form):
+            return [Row(KEPT, index, form=form) for index in range(first + low, first + high)]
         case Rewritten(event=index, message=message, reason=reason):
             return [Row(REWRITTEN, index, message, reason)]
         case Inserted(index):
@@ -107,6 +117,7 @@ def present(
     row: Row, event: Event | None, heuristic: int | None, attributed: int | None, source: str
 ) -> dict[str, Any]:
     """A row for the template. `event` is the log's own; a row that was sent otherwise shows what was sent."""
+    row = row.sent(event)
     message = row.message or event
     title, badge = STATES[row.state]
     return {
