@@ -42,7 +42,7 @@ class Step:
 
     def value(self, name: str, step: int | None = None) -> int:
         """One entry of the trace."""
-        return int(self.trace.columns[name][self.at if step is None else step])
+        return int(self.trace.column(name)[self.at if step is None else step])
 
     @property
     def events(self) -> int:
@@ -114,29 +114,28 @@ def _injected(step: Step) -> dict[str, Any]:
         text = "If an earlier step made a summary, it would now replace the events that it covers. There is none."
         return _stage(GUARD, "No summary to re-inject", "none yet", text, off=True)
     text = (
-        f"An earlier step made a summary. It replaces the first {step.watermark:,} events; that number is the "
+        f"An earlier step compacted. What it left replaces the first {step.watermark:,} events; that number is the "
         "watermark. Without it the whole log would be back at every step."
     )
     before = step.at - 1
     return _stage(
         GUARD,
-        "The summary is re-injected",
+        "The compacted history is put back",
         f"{built:,} → {decided:,} messages",
         text,
         _fact(
             "watermark", step.watermark, f"stored at step {step_number(before):,} or before", Provenance.STATE, "events"
         ),
         _fact("summary", step.value("summary_bytes", before), "stored with it", Provenance.STATE, "bytes"),
-        _fact("messages now", decided, f"{built:,} - {step.watermark:,} + 1", unit="messages"),
+        _fact("messages now", decided, "what the compaction left, and the events since", unit="messages"),
         _fact("request now", step.value("heuristic_decided"), "UTF-8 bytes // 4"),
     )
 
 
 def _counted(step: Step) -> dict[str, Any]:
     text = (
-        "How large is this request for the provider? That is not known before it is sent. The guard estimates it from "
-        "its bytes, and corrects the estimate by how far it was off at the last call. What the provider counted last "
-        "is the least it can be."
+        "How large is this request for the provider? That is not known before it is sent. The policy counts in its own "
+        "way, from what it remembers and what it estimates."
     )
     facts = [term_row(term, step.at) for term in step.terms if term.name not in DECIDES]
     decided = step.value("decision_tokens")
@@ -144,7 +143,7 @@ def _counted(step: Step) -> dict[str, Any]:
 
 
 def _decided(step: Step) -> dict[str, Any]:
-    text = "The guard compares its count with the threshold, which leaves a buffer below the context window."
+    text = "The policy compares its count with its threshold, which lies below the context window."
     facts = [_term(term, step.at) for term in step.terms if term.name in DECIDES]
     decided, threshold = step.value("decision_tokens"), step.value("threshold")
     if not step.terms:
@@ -169,8 +168,8 @@ def _compacted(step: Step) -> dict[str, Any]:
         text = "Only where the count reaches the threshold: a summariser would write a summary. Not at this step."
         return _stage(GUARD, "No compaction", "not here", text, off=True)
     text = (
-        "The old messages go to a summariser. Its summary takes their place, and a continuation asks the model to go "
-        "on. The summary and the watermark are stored: the log itself is left as it is."
+        "The old messages go to a summariser, and its summary takes their place. What the policy keeps is stored with "
+        "the watermark: the log itself is left as it is."
     )
     made = record.passes[-1] if record.passes else None
     facts = [
@@ -189,7 +188,7 @@ def _compacted(step: Step) -> dict[str, Any]:
             if made
             else []
         ),
-        _fact("after", record.tokens_after, "system prompt, tools, summary, continuation"),
+        _fact("after", record.tokens_after, "system prompt, tools, and what the compaction left"),
         _fact("watermark", step.value("watermark"), "stored for the steps to come", Provenance.STATE, "events"),
     ]
     short = f"{record.tokens_before:,} → {record.tokens_after:,}"
@@ -217,6 +216,13 @@ def _called(step: Step) -> dict[str, Any]:
 
 
 def _written(step: Step) -> dict[str, Any]:
+    if "last_heuristic_loaded" not in step.trace.columns:
+        text = (
+            "After the answer the policy knows what the provider counted."
+            if step.reported
+            else "This provider reports no usage here, so nothing new is known."
+        )
+        return _stage(GUARD, "Read the count", tokens(step.prompt) if step.reported else "no count", text)
     text = (
         "After the answer two numbers are stored for the next step: what the provider counted, and what had been "
         "estimated for the same request. Together they give the next correction factor."

@@ -129,7 +129,7 @@ def test_its_session_replays_as_the_gallery_plays_it(client, store):
     made = store(view.play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     page = text(client.get(made.get_absolute_url()))
     assert "1 compaction, the first at step 22" in page
-    assert "Simulated under contextguard, profile current: 1 compaction" in page
+    assert "Simulated under ContextGuard, profile current: 1 compaction" in page
     assert "178,184 of 200,000 at step 21" in page
 
 
@@ -217,7 +217,7 @@ def test_one_step_is_told_with_the_arithmetic_of_the_timing_gap(client):
 
 def test_a_later_step_shows_the_summary_put_in(client):
     page = text(client.get("/gallery/step?scenario=Stress_200k_ToolHeavy&at=24"))
-    assert "It replaces the first 43 events" in page
+    assert "What it left replaces the first 43 events" in page
     assert "47 - 43 + 1" in page
 
 

@@ -53,8 +53,8 @@ def test_settings_that_the_policy_does_not_use_leave_the_address_and_say_why(par
     response = part_of(gap.get_absolute_url() + "?policy=none&buffer=10%25&cap=many&window=64000", "chart")
     assert response["HX-Push-Url"] == gap.get_absolute_url() + "?policy=none&window=64000"
     text = response.content.decode()
-    assert text.count("not used by policy none") == 6
-    assert "many" not in re.findall(r'id="note-cap"[^<]*<', text)[0]
+    assert 'name="buffer"' not in text  # a policy without settings has no fields for them
+    assert text.count("Sends the whole log at every call.") == 1
 
 
 def test_the_whole_page_shows_the_same_replay_without_javascript(client, gap):
@@ -66,7 +66,7 @@ def test_a_setting_that_is_not_allowed_is_named_once_with_what_is(client, gap):
     text = response.content.decode()
     assert response.status_code == 200
     assert text.count("256 to 100,000,000 tokens") == 1
-    assert text.count("tail, early, current, fixed") == 1
+    assert text.count("current, tail, early, fixed") == 1
     assert text.count("a number from 0 to 100") == 1
     assert text.count('aria-invalid="true"') == 3
 
