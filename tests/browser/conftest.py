@@ -17,7 +17,6 @@ from tests.services.server import PATIENCE, Answer, Running, running, until
 
 FOLDER = Path(__file__).parent
 SCREENSHOTS = FOLDER / "screenshots"
-AXE = FOLDER / "vendor/axe-4.14.1.min.js"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 RELATED = "sub-agents"  # not a bundled sample: made by `_related`
@@ -107,7 +106,7 @@ class Pages:
         context.add_init_script(VIOLATIONS)
         page = context.new_page()
         page.set_default_timeout(PATIENCE * 1000)
-        page.idle = idle
+        page.idle, page.kind = idle, kind
         return page
 
     def give_back(self, page, server: Running) -> None:
@@ -117,7 +116,8 @@ class Pages:
             return
         page.evaluate(FORGET)
         page.goto(f"{server.origin}/healthz")
-        page.emulate_media(media="null")
+        page.emulate_media(media="null", color_scheme=page.kind["color_scheme"])
+        page.set_viewport_size(page.kind["viewport"])
         page.context.clear_cookies()
         page.idle.append(page)
 
@@ -222,6 +222,8 @@ def wait(page, expression: str, argument=None) -> None:
 
 
 def shot(page, name: str, **more) -> None:
-    """A screenshot to look at; git ignores the folder."""
+    """A screenshot to look at, where SCREENSHOTS is set (`make screenshots`); git ignores the folder."""
+    if not os.environ.get("SCREENSHOTS"):
+        return
     SCREENSHOTS.mkdir(exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", **more)

@@ -4,16 +4,16 @@ import re
 
 import pytest
 
-from tests.browser.conftest import drawn, shot, wait
-from tests.browser.test_looks import violations
+from tests.browser.conftest import drawn, wait
+from tests.browser.looks import check_looks
 
 
 @pytest.fixture
 def visit(open_page, sessions):
     """Opens the page of a long session and stays until the job has measured it."""
 
-    def opener(*size, **more):
-        page = open_page(*size, **more)
+    def opener():
+        page = open_page()
         page.goto(sessions("long-coding") + "estimator")
         page.wait_for_selector("#scatter")
         drawn(page)
@@ -22,13 +22,8 @@ def visit(open_page, sessions):
     return opener
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 360])
-def test_it_is_accessible_and_fits(visit, theme, width):
-    page = visit(width, 900, theme)
-    shot(page, f"estimator-{theme}-{width}", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert violations(page) == []
+def test_it_is_accessible_and_fits(visit):
+    check_looks(visit(), "estimator", full_page=True)
 
 
 def test_arrow_keys_read_the_calls_and_enter_opens_one(visit):

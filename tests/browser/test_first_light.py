@@ -2,14 +2,13 @@
 
 import base64
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
-from tests.browser.conftest import SCREENSHOTS, drawn, shot, wait
+from tests.browser.conftest import drawn, shot, wait
 from tests.services.server import running
 
 ROOT = Path(__file__).parents[2]
@@ -91,8 +90,6 @@ def test_3_the_overview_says_what_happened_and_shows_it(page, sessions):
     assert lines | rows | {"compaction"} <= set(names)
     assert page.locator(".kpi").count() == 4
     shot(page, "3-overview-light")
-    SCREENSHOTS.mkdir(exist_ok=True)
-    shutil.copy(SCREENSHOTS / "3-overview-light.png", SCREENSHOTS / "overview.png")
 
 
 def test_4_a_step_shows_the_request_and_the_decision(page, sessions):

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from tests.browser.conftest import shot
-from tests.browser.test_looks import violations
+from tests.browser.looks import check_looks
 
 SESSION = re.compile(r"/s/[0-9a-f-]{36}/")
 PAGES = {
@@ -35,22 +34,10 @@ def played(chromium, served):
     page.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing(open_page, played, name, theme):
-    page = open_page(theme=theme)
+def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, played, name):
     page.goto(PAGES[name])
-    shot(page, f"{name}-{theme}", full_page=not name.startswith("gallery-two"))
-    assert violations(page) == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_it_fits_a_phone(open_page, played, name):
-    page = open_page(360, 800, "dark")
-    page.goto(PAGES[name])
-    shot(page, f"{name}-360")
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert violations(page) == []
+    check_looks(page, name)
 
 
 def test_the_whole_table_fits_a_wide_window(page, played):

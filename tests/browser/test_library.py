@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from guard_core.recordings.formats import native
-from tests.browser.conftest import nodes, shot, wait
-from tests.browser.test_looks import violations
+from tests.browser.conftest import nodes, wait
+from tests.browser.looks import check_looks
 from tests.builders import model, session, user
 from tests.services.server import Running, running, until
 
@@ -38,25 +38,18 @@ def titles(page) -> list[str]:
     return page.locator(".row-title > a:first-child").all_inner_texts()
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (1440, "dark"), (360, "light"), (360, "dark")])
-def test_the_empty_state_is_accessible_and_fits(open_page, bare, width, theme):
-    page = open_page(width, theme=theme, server=bare)
+def test_the_empty_state_is_accessible_and_fits(open_page, bare):
+    page = open_page(server=bare)
     page.goto("/")
-    shot(page, f"empty-{width}-{theme}", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert violations(page) == []
+    check_looks(page, "empty", full_page=True)
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (1440, "dark"), (360, "dark")])
 @pytest.mark.parametrize("address", ["/", "/?q=none", "/search", "/search?q=needle"])
-def test_list_and_search_are_accessible_and_fit(open_page, library, width, theme, address):
-    page = open_page(width, theme=theme, server=library)
+def test_list_and_search_are_accessible_and_fit(open_page, library, address):
+    page = open_page(server=library)
     page.goto(address)
-    for folded in page.locator("main details").all():
-        folded.evaluate("node => { node.open = true }")
-    shot(page, f"library-{re.sub(r'[^a-z]', '', address) or 'list'}-{width}-{theme}", full_page=True)
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert violations(page) == []
+    page.locator("main details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    check_looks(page, f"library-{re.sub(r'[^a-z]', '', address) or 'list'}", full_page=True)
 
 
 def test_typing_narrows_the_list_and_the_address_keeps_it(open_page, library):

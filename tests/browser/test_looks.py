@@ -1,10 +1,9 @@
 """Every page is accessible and fits, in each theme and at each width."""
 
-import json
-
 import pytest
 
-from tests.browser.conftest import AXE, RELATED, drawn, nodes, shot
+from tests.browser.conftest import RELATED, drawn, nodes, shot
+from tests.browser.looks import check_looks, complaints
 
 PAGES = {
     "home": ("", "/"),
@@ -21,9 +20,9 @@ PAGES = {
     "error": ("timing-gap", "?cap=many"),
     "missing": ("timing-gap", "c/99/"),
 }
-CHARTS = ["overview", "what-if"]
 OWN = ["step", "step-gone", "replayed-step", "sub-agents", "recorded-compaction", "replayed-compaction", "search"]
-UNDECIDED = "axe.run(document, {runOnly: ['color-contrast'], resultTypes: ['incomplete']})"
+CHARTS = ["overview", "what-if"]
+CONTRASTS = {**dict.fromkeys(OWN, (360, 900, 1440)), **dict.fromkeys(CHARTS, (1440,))}  # pixels
 # Texts that something else lies on, at the place where they are seen: what a scrolling box cuts off is not seen.
 COVERED = """() => {
   const covered = [];
@@ -48,8 +47,6 @@ COVERED = """() => {
   }
   return covered;
 }"""
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-CHECK = f"axe.run(document, {{runOnly: {json.dumps(RULES)}, resultTypes: ['violations']}})"
 
 
 def visit(page, sessions, name: str) -> None:
@@ -61,48 +58,12 @@ def visit(page, sessions, name: str) -> None:
         page.seen.console.clear()  # the browser notes the status itself
 
 
-def violations(page) -> list[str]:
-    page.evaluate(AXE.read_text())
-    found = page.evaluate(CHECK)["violations"]
-    return [f"{item['id']}: {node['target']} {node['failureSummary']}" for item in found for node in item["nodes"]]
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing(open_page, sessions, name, theme):
-    page = open_page(theme=theme)
+def test_it_is_accessible_and_fits_in_every_theme_and_at_every_width(page, sessions, name):
     visit(page, sessions, name)
-    shot(page, f"{name}-{theme}")
-    assert violations(page) == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_it_fits_a_phone(open_page, sessions, name):
-    page = open_page(360, 800, "dark")
-    visit(page, sessions, name)
-    shot(page, f"{name}-360", full_page=name != "step")
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert violations(page) == []
-
-
-@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (900, "dark"), (360, "light")])
-def test_axe_decides_every_contrast(open_page, sessions, width, theme):
-    page = open_page(width, 800, theme)
-    for name in OWN:
-        visit(page, sessions, name)
-        page.evaluate(AXE.read_text())
-        found = page.evaluate(UNDECIDED)["incomplete"]
-        assert [f"{name}: {node['target']}" for item in found for node in item["nodes"]] == []
-
-
-def test_axe_decides_every_contrast_around_a_chart_whose_drawing_is_presentational(open_page, sessions):
-    page = open_page()
-    for name in CHARTS:
-        visit(page, sessions, name)
+    if name in CHARTS:
         assert page.locator("[data-plot] svg.main-svg:not([aria-hidden=true])").count() == 0
-        page.evaluate(AXE.read_text())
-        found = page.evaluate(UNDECIDED.replace("document", "{exclude: ['[data-plot] svg']}"))["incomplete"]
-        assert [f"{name}: {node['target']}" for item in found for node in item["nodes"]] == []
+    check_looks(page, name, CONTRASTS.get(name, ()))
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -119,7 +80,7 @@ def test_forced_colours_keep_lines_and_text(open_page, sessions, name):
     page = open_page(forced_colors="active")
     visit(page, sessions, name)
     shot(page, f"{name}-forced")
-    assert violations(page) == []
+    assert complaints(page) == []
 
 
 def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
