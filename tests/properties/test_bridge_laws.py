@@ -1,7 +1,7 @@
 """Laws of the bridge: whatever the session and the compaction, every row and every column adds up."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.attribution import attribute
@@ -68,7 +68,6 @@ def test_recorded_compactions_add_up_to_the_counts_of_both_requests(session, win
             assert bridge.total("after") == tokens[bridge.after_step]
 
 
-@settings(max_examples=60)
 @given(sessions(), policies(), windows, summarizers)
 def test_replayed_compactions_add_up_to_the_counts_of_both_requests(session, policy, window, summarizer):
     ledger = Ledger.of(session)

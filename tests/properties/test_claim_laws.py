@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.checker import check
@@ -119,13 +119,11 @@ def contradictions(session: Session, policies: tuple[tuple[str, int], ...] = ())
 
 
 @given(stories())
-@settings(max_examples=250)
 def test_every_claim_about_a_random_recording_is_confirmed(session):
     assert contradictions(session) == []
 
 
 @given(stories(), st.sampled_from(["contextguard", "contextguard-sliding"]), WINDOWS)
-@settings(max_examples=250)
 def test_every_claim_about_a_random_replay_is_confirmed(session, policy, window):
     assert contradictions(session, ((policy, window),)) == []
 

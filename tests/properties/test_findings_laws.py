@@ -1,7 +1,7 @@
 """Laws of findings over random sessions and replays: they never fail, agree with the columns and name real steps."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.findings import (
@@ -45,7 +45,6 @@ def found_and_said(facts, trace):
 
 
 @given(sides())
-@settings(max_examples=200)
 def test_every_finding_has_a_sentence_and_steps_of_the_session(side):
     facts, trace = side
     for finding in found_and_said(facts, trace)[0]:
@@ -56,7 +55,6 @@ def test_every_finding_has_a_sentence_and_steps_of_the_session(side):
 
 
 @given(sides())
-@settings(max_examples=200)
 def test_overflows_are_those_of_the_columns(side):
     facts, trace = side
     said = sum(item.count for item in found_and_said(facts, trace)[0] if item.kind == "overflow")
@@ -68,7 +66,6 @@ def test_overflows_are_those_of_the_columns(side):
 
 
 @given(sides())
-@settings(max_examples=200)
 def test_what_rests_on_an_unsure_window_says_so(side):
     facts, trace = side
     found, said = found_and_said(facts, trace)
@@ -78,7 +75,6 @@ def test_what_rests_on_an_unsure_window_says_so(side):
 
 
 @given(sides())
-@settings(max_examples=200)
 def test_the_verdict_is_one_short_sentence_and_the_same_again(side):
     facts, trace = side
     said = found_and_said(facts, trace)[1]

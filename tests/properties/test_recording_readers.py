@@ -1,13 +1,12 @@
 """Laws of every reader: no bytes give anything but a session that can be stored, or a sentence."""
 
 import json
-import os
 import random
 import zlib
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guard_core.errors import RecordingError
@@ -18,13 +17,9 @@ from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
 from tests.guard_core.recordings.checks import SAMPLES
 from tests.guard_core.recordings.formats.test_native import TALK
+from tests.plugins.examples import EXAMPLES
 from tests.recordings.damaged import ADK_GOOD, GOOD
 
-# Twenty thousand in CI, in all: this file's laws share them.
-EXAMPLES = 4_000 if os.environ.get("CI") else 100
-READING = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 SMALL = [GOOD, ADK_GOOD, native.write(TALK)]
 
 # Names that readers look for: random objects made of these get far into them.
@@ -138,7 +133,6 @@ def pieces():
     return [*SMALL, *whole, *(content for content in beginnings if content)]
 
 
-@READING
 @given(st.binary(max_size=300), st.booleans())
 @example(b"\x1f\x8b" + bytes(10), False)
 @example(b"SQLite format 3\x00" + bytes(100), False)
@@ -147,31 +141,26 @@ def test_any_bytes_give_a_session_or_a_sentence(content, strict):
     check_reading(content, strict=strict)
 
 
-@READING
 @given(st.lists(OBJECT, min_size=1, max_size=6), st.booleans())
 def test_any_lines_give_a_session_or_a_sentence(objects, strict):
     check_reading(b"".join(json.dumps(item).encode() + b"\n" for item in objects), strict=strict)
 
 
-@READING
 @given(OBJECT | st.lists(OBJECT, min_size=1, max_size=4), st.booleans())
 def test_any_json_gives_a_session_or_a_sentence(value, strict):
     check_reading(json.dumps(value, indent=1).encode(), strict=strict)
 
 
-@READING
 @given(st.sampled_from(pieces()), st.integers(0, 2**32), st.booleans())
 def test_a_damaged_recording_gives_a_session_or_a_sentence(content, seed, strict):
     check_reading(damaged(content, seed), strict=strict)
 
 
-@READING
 @given(st.sampled_from(pieces()), st.integers(0, 2**32), st.lists(TREE, min_size=1, max_size=4), st.booleans())
 def test_values_of_other_kinds_give_a_session_or_a_sentence(content, seed, others, strict):
     check_reading(with_other_values(content, seed, others), strict=strict)
 
 
-@READING
 @given(st.binary(max_size=80) | TREE.map(lambda value: json.dumps(value).encode()), st.integers(0, 2**32))
 def test_what_the_strict_parser_takes_json_takes_too(raw, seed):
     raw = damaged(raw, seed) if seed % 3 else raw
@@ -194,7 +183,7 @@ def test_a_strict_reading_that_succeeds_equals_the_lenient_one(content, seed):
 
 
 @pytest.mark.parametrize("format_", FORMATS, ids=[item.label for item in FORMATS])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=max(25, EXAMPLES // 12))  # times the formats
 @given(TREE)
 def test_no_format_fails_to_say_no(format_, value):
     with ByteSource.open(json.dumps(value).encode() + b" ") as source:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.events import Event, Role, TextPart
@@ -47,7 +47,6 @@ def told_again(session: Session, step: int) -> list[bytes]:
     return [message_key(event) for event in messages]
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_every_request_can_be_told_again_from_the_session(steps):
     sent = requests(steps)
@@ -59,7 +58,6 @@ def test_every_request_can_be_told_again_from_the_session(steps):
         assert told_again(session, step) == [message_key(event) for event in request.messages]
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_log_holds_each_message_once_and_no_summary(steps):
     session = threads_of(requests(steps))[0].session("x", Limits())

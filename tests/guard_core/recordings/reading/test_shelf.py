@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core import recordings
@@ -99,7 +99,6 @@ _CHANGES = st.lists(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_CHANGES)
 def test_shelved_events_behave_like_a_list(changes: list[tuple[str, int, Event]]) -> None:
     shelved, plain = ShelvedEvents(Shelf(Path(tempfile.gettempdir()))), []

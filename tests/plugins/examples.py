@@ -1,0 +1,17 @@
+"""How many examples a law is tried on: EXAMPLES, or three hundred. `make soak` sets thousands."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+EXAMPLES = int(os.environ.get("EXAMPLES", "300"))
+
+settings.register_profile(
+    "laws",
+    max_examples=EXAMPLES,
+    deadline=None,  # no test may fail because a machine is slow
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("laws")
