@@ -11,7 +11,7 @@ import msgspec
 from guard_core import cli
 from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.policies.base import Policy
 from guard_core.recordings.formats.native import write
 from guard_core.simulator.flow import play
@@ -79,7 +79,7 @@ def _result(scenario: Scenario, policy: Policy, summarizer: Summarizer | None) -
 def _policies(args: argparse.Namespace) -> list[tuple[tuple[str, str], Policy]]:
     settings = dict(cli.pair(text) for text in args.set)
     made = []
-    for name in args.policy or ["contextguard"]:
+    for name in args.policy or [DEFAULT_POLICY]:
         for profile in args.profile or [None]:
             chosen = {"profile": profile} if profile else {}
             policy = get_policy(name, **chosen, **settings)

@@ -13,7 +13,7 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.findings.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
 from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
@@ -94,7 +94,7 @@ class Facts:
         """A session that was only simulated, as the simulator plays it: under ContextGuard, with its summaries."""
         return replay(
             self.ledger,
-            get_policy("contextguard"),
+            get_policy(DEFAULT_POLICY),
             window=self.window.value,
             usage=self.usage,
             summarizer=FixedSummaries(defaults.SUMMARY_BYTES),
@@ -106,7 +106,7 @@ class Facts:
         """ContextGuard's arithmetic over the recording, where that was the recording's own rule."""
         if self.ledger.usage_ratio is None and not self.session.guard_states:
             return None
-        return observe_recorded(self.ledger, get_policy("contextguard"), window=self.window.value, usage=self.usage)
+        return observe_recorded(self.ledger, get_policy(DEFAULT_POLICY), window=self.window.value, usage=self.usage)
 
     @cached_property
     def recording(self) -> Case:

@@ -5,7 +5,7 @@ The command line, the what-if form, the query string, sweep axes and the documen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ from guard_core.sizes import parse_count
 from guard_core.window import parse_buffer
 
 if TYPE_CHECKING:
+    from guard_core.events import Event
     from guard_core.policies.base import Policy
     from guard_core.sessions import Session
 
@@ -99,12 +100,20 @@ class Profile(msgspec.Struct, frozen=True):
     help: str
 
 
+class SummariserPrompt(msgspec.Struct, frozen=True):
+    """What a summariser is sent: its instructions and the conversation."""
+
+    system: str
+    user: str
+
+
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     """A policy as it is listed: its names, what it does in a sentence, its settings, and how it is made.
 
     `build` gets a value for every setting, and the profile's name as `profile` where there are profiles. `lanes` runs
     many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
-    a recording of the policy's own agent tells. `summarises`: does it ask for summaries at all.
+    a recording of the policy's own agent tells. `summarises`: does it ask for summaries at all. `prompt` writes
+    out what the summariser is sent for some messages under a window, where that is known.
     """
 
     name: str
@@ -116,6 +125,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     lanes: Callable[..., Any] | None = None
     of_session: Callable[[Session], dict[str, Any]] | None = None
     summarises: bool = True
+    prompt: Callable[[Policy, int, Iterable[Event]], SummariserPrompt] | None = None
 
     @property
     def default_profile(self) -> str:

@@ -15,7 +15,6 @@ from guard_core.bridge import recorded_bridge, replayed_bridge
 from guard_core.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
 from guard_core.sessions import Provenance
-from guard_core.summaries.rendering import system_prompt, user_prompt
 from guard_core.views import View, content_count
 from inspector import convert
 from inspector.htmx import render_part
@@ -186,14 +185,15 @@ def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
         return {"note": "Not recorded: this format does not keep what was sent to the summariser."}
     if content_count(item.sent) > PROMPT_EVENTS:
         return {"note": f"{counted(content_count(item.sent), 'message')}: too many to write out on a page."}
-    if not page.analysis.policy.name.startswith("contextguard"):
-        return {"note": "This policy's summariser prompt is not written out here."}
-    limits = page.analysis.policy.settings.limits(page.analysis.window.value)
-    text = user_prompt(_messages(page, item.sent))
+    write, policy = page.choice.kind.prompt, page.analysis.policy
+    if write is None:
+        return {"note": "The wording of this agent's summariser prompt is not known here."}
+    prompt = write(policy, page.analysis.window.value, _messages(page, item.sent))
+    text = prompt.user
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     part = piece(text, 0, length)
     return {
-        "system": system_prompt(limits.words),
+        "system": prompt.system,
         "text": part["text"],
         "size": f"{utf8_bytes(text):,} bytes",
         "more": page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else "",

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from guard_core.errors import GuardError, UnknownName
 from guard_core.ledger import Ledger
-from guard_core.policies import POLICIES
+from guard_core.policies import DEFAULT_POLICY, POLICIES
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
 from inspector.forms.scenario import LIMITS, START, ScenarioForm, from_scenario
@@ -30,7 +30,7 @@ from inspector.views.errors import plain
 from inspector.views.frame import number, other_step_note, step_of
 from inspector.views.imports import session_of
 
-DEFAULT = (Guard("contextguard", "current"),)
+DEFAULT = (Guard(DEFAULT_POLICY, POLICIES[DEFAULT_POLICY].default_profile),)
 FIRST_STEP = "TimingGap_CalibratedHeuristicPreventsOverflow"  # where the count of the step before is too old
 FIRST_STEP_AT = 1
 PATIENCE = 3.0  # seconds that the answer waits for a scenario to be stored; then the progress page takes over
@@ -205,7 +205,7 @@ def _chosen(policies: list[str], profiles: list[str]) -> tuple[tuple[Guard, ...]
     if not policies and not profiles:
         return DEFAULT, ""
     try:
-        return guards(policies or ["contextguard"], profiles), ""
+        return guards(policies or [DEFAULT_POLICY], profiles), ""
     except GuardError as error:
         return DEFAULT, f"{_sentence(error)}."
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from guard_core.events import Event
+from guard_core.policies.base import Policy
 from guard_core.policies.contextguard.recent_tail import RecentTail
 from guard_core.policies.contextguard.settings import (
     MENDS,
@@ -15,7 +18,8 @@ from guard_core.policies.contextguard.settings import (
 )
 from guard_core.policies.contextguard.sliding_window import SlidingWindow
 from guard_core.policies.contextguard.threshold import Threshold
-from guard_core.policies.settings import PolicyKind
+from guard_core.policies.settings import PolicyKind, SummariserPrompt
+from guard_core.summaries.rendering import system_prompt, user_prompt
 
 __all__ = ["MENDS", "PROFILES", "SLIDING", "THRESHOLD", "RecentTail", "Settings", "SlidingWindow", "Threshold"]
 
@@ -32,6 +36,10 @@ def _run_lanes(*args: Any) -> Any:
     return run_lanes(*args)
 
 
+def _prompt(policy: Policy, window: int, messages: Iterable[Event]) -> SummariserPrompt:
+    return SummariserPrompt(system_prompt(policy.settings.limits(window).words), user_prompt(messages))
+
+
 THRESHOLD = PolicyKind(
     "contextguard",
     "ContextGuard",
@@ -40,6 +48,7 @@ THRESHOLD = PolicyKind(
     published(sliding=False),
     PUBLISHED_PROFILES,
     _run_lanes,
+    prompt=_prompt,
 )
 SLIDING = PolicyKind(
     "contextguard-sliding",
@@ -48,4 +57,5 @@ SLIDING = PolicyKind(
     lambda **values: SlidingWindow(checked(Settings(**values))),
     published(sliding=True),
     PUBLISHED_PROFILES,
+    prompt=_prompt,
 )

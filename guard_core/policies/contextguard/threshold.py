@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.estimators import Heuristic
+from guard_core.ledger import Ints
 from guard_core.policies.base import Check, Decision, Quiet, Run
 from guard_core.policies.contextguard.contents import costs_of, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
@@ -21,7 +22,7 @@ from guard_core.policies.contextguard.guard import Guard, constant, loaded, reme
 from guard_core.policies.contextguard.memory import Memory
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
-from guard_core.tokens.calibration import Estimate, estimate, estimate_run
+from guard_core.tokens.calibration import Estimate, Estimates, estimate, estimate_run
 from guard_core.trace import (
     FLOOR_OVER_THRESHOLD,
     FLOOR_OVER_WINDOW,
@@ -191,12 +192,7 @@ class Threshold(Guard):
             "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": last,
             "real_as_of": counts.as_of[:-1],
-            "correction_raw": found.raw,
-            "correction": found.factor,
-            "correction_source": found.source,
-            "calibrated": found.calibrated,
-            "decision_tokens": found.tokens,
-            "threshold": constant(size, threshold),
+            **_numbers(found, constant(size, threshold)),
             "held": np.where(found.tokens >= threshold, held, 0),
             "watermark": constant(size, state.watermark),
             "summary_bytes": constant(size, state.summary_bytes),
@@ -225,12 +221,7 @@ class Threshold(Guard):
         threshold = self.settings.limits(run.window).threshold
         return {
             **memory,
-            "correction_raw": found.raw,
-            "correction": found.factor,
-            "correction_source": found.source,
-            "calibrated": found.calibrated,
-            "decision_tokens": found.tokens,
-            "threshold": constant(len(found.tokens), threshold),
+            **_numbers(found, constant(len(found.tokens), threshold)),
             "fired": (found.tokens >= threshold).astype(np.int64),
         }
 
@@ -238,7 +229,8 @@ class Threshold(Guard):
         return explain_threshold(self.settings, trace, step)
 
 
-def _numbers(found: Estimate, threshold: int) -> dict[str, Any]:
+def _numbers(found: Estimate | Estimates, threshold: int | Ints) -> dict[str, Any]:
+    """The columns of a decision, of one step or of many."""
     return {
         "correction_raw": found.raw,
         "correction": found.factor,
