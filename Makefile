@@ -11,7 +11,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 .PHONY: run test lint types lock wheel chromium picture
 
 run: $(VENV)/.runtime
-	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.cli serve
+	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.project.cli serve
 
 test: $(VENV)/.dev chromium lint types
 	@$(BIN)/python -m tests.plugins.run $(ARGS)

@@ -20,7 +20,7 @@ class InspectorConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from inspector import checks  # noqa: F401 - registers the system checks
+        from inspector.project import checks  # noqa: F401 - registers the system checks
 
         connection_created.connect(_notice_the_dead)
 

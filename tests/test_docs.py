@@ -12,7 +12,7 @@ from guard_core.recordings import FORMATS
 ROOT = Path(__file__).parent.parent
 ENGINE = (ROOT / "guard_core" / "README.md").read_text()
 PAGES = (ROOT / "inspector" / "README.md").read_text()
-SETTINGS = (ROOT / "inspector" / "settings.py").read_text()
+SETTINGS = (ROOT / "inspector" / "project" / "settings.py").read_text()
 
 
 @pytest.mark.parametrize("name", POLICIES)

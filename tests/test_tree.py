@@ -15,7 +15,7 @@ PACKAGES = ("guard_core", "inspector")
 TO_BE_REMOVED = {
     ("guard_core.views", "guard_core.sessions"),
     ("guard_core.replay", "guard_core"),
-    ("inspector.services.estimating", "inspector.analysis"),
+    ("inspector.jobs.estimating", "inspector.replays.analysis"),
 }
 
 Graph = dict[str, set[str]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inspector.presenters.numbers import step_number
+from inspector.pages.shared.numbers import step_number
 
 MOST_POINTS = 80  # of one line; a step that is the largest of its group is never lost
 HEADROOM = 1.08  # the picture ends so far above the largest of window and peak

@@ -12,7 +12,7 @@ from guard_core.findings import NEAR_MISS_SHARE, Case, Facts
 from guard_core.ledger import Ledger
 from guard_core.trace import Trace
 from guard_core.views import kept_events
-from inspector.presenters.whatif import policy_title
+from inspector.replays.choice import policy_title
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from inspector.ingest import importing
+from inspector.jobs import assessing, estimating, recounting
 from inspector.jobs.queue import does
-from inspector.services import assessing, deleting, estimating, gallery, importing, recounting, search
+from inspector.pages.gallery import runs
+from inspector.storage import deleting, search
 
 
 @does("import_recording")
@@ -15,7 +18,7 @@ def import_recording(job_id: str) -> None:
 
 @does("play_gallery")
 def play_gallery(run_id: str) -> None:
-    gallery.run_gallery(run_id)
+    runs.run_gallery(run_id)
 
 
 @does("index_texts")

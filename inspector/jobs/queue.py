@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from django_tasks import task
 from django_tasks_db.models import DBTaskResult
 
-from inspector.services.heartbeats import alive
+from inspector.jobs.heartbeats import alive
 
 Work = Callable[[str], None]
 OLDER = "inspector.tasks"  # the module that entries of earlier versions name

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from django.core.management.base import CommandError
 
-from inspector.lease import Refused
-from inspector.serve import REFUSED
+from inspector.data_folder.owner import Refused
+from inspector.project.serving import REFUSED
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The text index, which no model describes: FTS5 on SQLite, tsvector on PostgreSQL (inspector/text_index.py)."""
+"""The text index, which no model describes: FTS5 on SQLite, tsvector on PostgreSQL (inspector/storage/text_index.py)."""
 
 from django.db import migrations
 

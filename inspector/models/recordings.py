@@ -78,7 +78,7 @@ class Import(models.Model):
     line = models.BigIntegerField(null=True)
     column = models.BigIntegerField(null=True)
     first_look = models.TextField(blank=True, default="")  # JSON of figures.first_look.Look, while the file is read
-    report = models.TextField(blank=True, default="")  # JSON of services.importing.Report
+    report = models.TextField(blank=True, default="")  # JSON of ingest.importing.Report
     attempts = models.IntegerField(default=0)
     lease = models.CharField(max_length=32, blank=True, default="")  # fencing token of the worker that runs it
     heartbeat = models.DateTimeField(null=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from inspector.presenters import numbers
+from inspector.pages.shared import numbers
 
 register = template.Library()
 

@@ -99,7 +99,7 @@ ADDRESSES = (
 
 def fill(data: Path, count: int) -> None:
     environment = {**clean_environment(), **neighbours_of(data), "DATA_DIR": str(data)}
-    environment["DJANGO_SETTINGS_MODULE"] = "inspector.settings"
+    environment["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
     subprocess.run([sys.executable, "-c", FILL, str(count)], cwd=ROOT, env=environment, check=True)
 
 

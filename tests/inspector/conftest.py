@@ -9,10 +9,10 @@ import pytest
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
-from inspector.health import beat
+from inspector.ingest.importing import run_import, submit
+from inspector.ingest.uploads import receive
 from inspector.models import Import
-from inspector.services.importing import run_import, submit
-from inspector.services.uploads import receive
+from inspector.project.health import beat
 from tests.builders import model, session, tool_call, tool_result, user
 
 Importer = Callable[..., Import]

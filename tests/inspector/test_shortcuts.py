@@ -6,7 +6,7 @@ import html
 import re
 from pathlib import Path
 
-from inspector.views.steps import KEYS, NAV
+from inspector.pages.steps.views import KEYS, NAV
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SHOWN = {"Escape": "Esc", "ArrowDown": "↓", "ArrowUp": "↑", "ArrowLeft": "←", "ArrowRight": "→"}

@@ -109,7 +109,7 @@ class Running:
 def command(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
     """The command line of the package, as a process."""
     return subprocess.Popen(
-        [sys.executable, "-m", "inspector.cli", *arguments],
+        [sys.executable, "-m", "inspector.project.cli", *arguments],
         cwd=ROOT,
         env={**clean_environment(), **(environment or {})},
         stdout=subprocess.PIPE,

@@ -43,7 +43,7 @@ def url(tmp_path) -> Iterator[str]:
 def test_what_a_killed_worker_had_locked_is_free_within_seconds(url, tmp_path):
     import psycopg
 
-    settings = {"DATA_DIR": str(tmp_path), "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "inspector.settings"}
+    settings = {"DATA_DIR": str(tmp_path), "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "inspector.project.settings"}
     environment = {**clean_environment(), **settings}
     with subprocess.Popen([sys.executable, "-c", BUSY], cwd=ROOT, env=environment, stdout=subprocess.PIPE) as worker:
         assert worker.stdout is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.lease import Refused, alone, beside
+from inspector.data_folder.owner import Refused, alone, beside
 from tests.services.folders import manage, refused
 from tests.services.server import running, until
 

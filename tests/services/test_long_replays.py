@@ -43,7 +43,7 @@ def imported(server: Running, recording: Path) -> str:
 def replaying(server: Running) -> list[int]:
     """Process ids of the replays of a server."""
     found = subprocess.run(
-        ["pgrep", "-P", str(server.process.pid), "-f", "inspector.replaying"],
+        ["pgrep", "-P", str(server.process.pid), "-f", "inspector.replays"],
         capture_output=True,
         text=True,
         check=False,

@@ -21,10 +21,10 @@ NAME = f"inspector_move_{uuid4().hex[:12]}"
 DIGESTS = """
 import django, hashlib; django.setup()
 from guard_core.packing import encode
-from inspector.analysis import analyse
-from inspector.convert import load_session
+from inspector.replays.analysis import analyse
+from inspector.storage.convert import load_session
 from inspector.models import Session
-from inspector.presenters.whatif import Choice
+from inspector.replays.choice import Choice
 for row in Session.objects.order_by("pk"):
     trace = analyse(row, Choice()).replayed
     print(row.pk, row.recording.sha256, hashlib.sha256(encode(load_session(row))).hexdigest(), trace.digest())
@@ -64,7 +64,7 @@ def run(tmp_path: Path) -> Run:
 
     def runner(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         plain = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-        settings = {"DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "inspector.settings"}
+        settings = {"DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "inspector.project.settings"}
         return subprocess.run(
             [sys.executable, *arguments], cwd=ROOT, env=plain | settings | environment, capture_output=True, text=True
         )
@@ -99,8 +99,8 @@ def test_the_moved_database_takes_new_sessions_and_finds_old_ones(stored, run, e
 
 SEARCH = """
 import django; django.setup()
-from inspector.query_words import parse
-from inspector.services import search
+from inspector.storage.query_words import parse
+from inspector.storage import search
 print(len(search.everywhere(parse("the"), None, 9, 1)), search.pending().count())
 """
 
@@ -114,7 +114,9 @@ def test_a_used_database_is_refused_and_left_alone(stored, run, empty):
 
 
 def test_a_copy_that_differs_is_not_kept(stored, run, empty):
-    differing = "import django; django.setup(); from inspector.services import moving as m; m.digest = lambda t, a: a"
+    differing = (
+        "import django; django.setup(); from inspector.data_folder import moving as m; m.digest = lambda t, a: a"
+    )
     failed = run("-c", f"{differing}\nm.move({empty!r}, print)")
     assert "is not the same" in failed.stderr
     assert run("-c", DIGESTS, DATABASE_URL=empty).stdout == ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.services import opening
+from inspector.data_folder import opening
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import command, running, until
 
@@ -163,7 +163,7 @@ def test_an_upgrade_that_fails_says_how_to_go_back(old: Path) -> None:
 
 
 def test_no_upgrade_begins_while_another_process_uses_the_folder(old: Path) -> None:
-    from inspector.lease import beside
+    from inspector.data_folder.owner import beside
 
     before = digest(old)
     shared = beside(old)

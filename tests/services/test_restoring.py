@@ -11,9 +11,9 @@ from uuid import UUID
 
 import pytest
 
-from inspector.lease import beside
-from inspector.services import opening
-from inspector.services.restoring import ASIDE, STAGING, VERIFIED, finish_restoring
+from inspector.data_folder import opening
+from inspector.data_folder.owner import beside
+from inspector.data_folder.restoring import ASIDE, STAGING, VERIFIED, finish_restoring
 from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import running, transcript

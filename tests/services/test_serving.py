@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector import serve
+from inspector.project import serving
 from tests.services.server import PATIENCE, Running, command, running, transcript, until
 
 
@@ -43,7 +43,7 @@ def test_the_worker_ends_when_the_server_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_time_to_stop_adds_up_to_less_than_the_promise() -> None:
-    assert serve.GRACE_SECONDS + serve.WORKER_GRACE_SECONDS < 10
+    assert serving.GRACE_SECONDS + serving.WORKER_GRACE_SECONDS < 10
 
 
 def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_vocabularies_are_in_the_wheel(installed: Path) -> None:
 def test_the_package_finds_its_own_files(installed: Path) -> None:
     found = run(
         installed,
-        "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'inspector.settings'\n"
+        "import os; os.environ['DJANGO_SETTINGS_MODULE'] = 'inspector.project.settings'\n"
         "import django; django.setup()\n"
         "from django.template.loader import get_template\n"
         "from django.contrib.staticfiles import finders\n"
@@ -70,6 +70,6 @@ def test_the_package_finds_its_own_files(installed: Path) -> None:
 
 
 def test_the_installed_command_answers(installed: Path) -> None:
-    assert run(installed, "from inspector.cli import main; import sys; sys.argv = ['x', '--help']; main()").startswith(
-        "usage"
-    )
+    assert run(
+        installed, "from inspector.project.cli import main; import sys; sys.argv = ['x', '--help']; main()"
+    ).startswith("usage")

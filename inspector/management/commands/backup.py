@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from inspector.lease import beside
+from inspector.data_folder.backup import backup
+from inspector.data_folder.owner import beside
 from inspector.management.refusals import refusals
-from inspector.presenters.numbers import counted, size
-from inspector.services.backup import backup
+from inspector.pages.shared.numbers import counted, size
 
 
 class Command(BaseCommand):

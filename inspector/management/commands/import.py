@@ -23,17 +23,17 @@ from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
 from guard_core.recordings.formats.opencode.storage import Storage, is_storage
 from guard_core.recordings.reading.source import ByteSource
+from inspector.data_folder.opening import open_folder
+from inspector.ingest.companions import add, arranged
+from inspector.ingest.importing import report_of, run_import
+from inspector.ingest.uploads import Received, receive
 from inspector.management.refusals import refusals
 from inspector.models import Import
 from inspector.models.recordings import WAL
-from inspector.presenters.choosing import known_words
-from inspector.presenters.numbers import counted
-from inspector.services import search
-from inspector.services.companions import add, arranged
-from inspector.services.importing import report_of, run_import
-from inspector.services.opening import open_folder
-from inspector.services.uploads import Received, receive
-from inspector.worker import Heartbeat
+from inspector.pages.imports.choosing import known_words
+from inspector.pages.shared.numbers import counted
+from inspector.project.worker import Heartbeat
+from inspector.storage import search
 
 CHUNK = 1 << 20  # bytes
 PATIENCE = 3600.0  # seconds for a file that another worker took

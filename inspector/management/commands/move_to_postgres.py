@@ -12,10 +12,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error
 
-from inspector.lease import alone
+from inspector.data_folder.moving import MoveFailed, move
+from inspector.data_folder.opening import check
+from inspector.data_folder.owner import alone
 from inspector.management.refusals import refusals
-from inspector.services.moving import MoveFailed, move
-from inspector.services.opening import check
 
 
 class Command(BaseCommand):

@@ -10,10 +10,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from inspector.lease import alone, beside
+from inspector.data_folder.owner import alone, beside
+from inspector.data_folder.restoring import restore
 from inspector.management.refusals import refusals
-from inspector.presenters.numbers import counted, size
-from inspector.services.restoring import restore
+from inspector.pages.shared.numbers import counted, size
 
 
 class Command(BaseCommand):

@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Start afresh: port and static files must be known before the settings are read."""
-        os.execv(sys.executable, [sys.executable, "-m", "inspector.cli", "serve", *argv[2:]])  # noqa: S606 - this very program
+        os.execv(sys.executable, [sys.executable, "-m", "inspector.project.cli", "serve", *argv[2:]])  # noqa: S606 - this very program
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.run_from_argv(["manage.py", "serve"])

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from inspector import worker
 from inspector.management.refusals import refusals
+from inspector.project import worker
 
 
 class Command(BaseCommand):

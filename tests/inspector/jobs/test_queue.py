@@ -8,11 +8,10 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from inspector.jobs import kinds, queue
+from inspector.ingest.importing import submit
+from inspector.ingest.uploads import receive
+from inspector.jobs import kinds, queue, recovery
 from inspector.models import Import, Session
-from inspector.services import recovery
-from inspector.services.importing import submit
-from inspector.services.uploads import receive
 
 KINDS = ["assess_sessions", "count_tokens", "import_recording", "index_texts", "play_gallery", "purge_deleted"]
 

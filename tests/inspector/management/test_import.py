@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from inspector.models import Import, Session
-from inspector.services import search
+from inspector.storage import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

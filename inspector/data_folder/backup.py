@@ -1,0 +1,163 @@
+"""A backup in one file, taken while the server runs: the database as it was at one moment, and its recordings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import Error, connection, transaction
+
+from guard_core import __version__
+from inspector.data_folder.owner import Refused
+from inspector.models import Recording
+from inspector.models.recordings import stored_at
+
+Digests = tuple[str, str]  # of a recording, and of its write-ahead log or empty
+CONTENTS, SQLITE, DUMP = "backup.json", "inspector.sqlite3", "inspector.dump"  # in the archive; the first comes last
+ATTEMPTS = 3  # a recording that is deleted while the backup runs begins it anew
+NO_PG_DUMP = "pg_dump is not installed here; it comes with PostgreSQL's client programs (Debian: postgresql-client)."
+
+
+class BackupFailed(Refused):
+    """Nothing was left at the target."""
+
+
+def backup(target: Path) -> dict[str, Any]:
+    """Write the backup; what is in it. It appears under its name only when it is complete. Raises BackupFailed."""
+    if target.exists():
+        raise BackupFailed(f"{target} is there already; choose another name.")
+    unfinished = target.with_name(target.name + ".part")
+    try:
+        for attempt in range(ATTEMPTS):
+            try:
+                contents = _write(unfinished)
+                break
+            except FileNotFoundError:
+                unfinished.unlink(missing_ok=True)
+                if attempt == ATTEMPTS - 1:
+                    raise
+        os.replace(unfinished, target)
+    except OSError as error:
+        raise BackupFailed(f"The backup cannot be written: {error.strerror}: {error.filename}.") from error
+    except (Error, sqlite3.Error) as error:
+        raise BackupFailed(f"The database cannot be read ({' '.join(str(error).split())}).") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return contents
+
+
+def _write(path: Path) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as name:
+        folder = Path(name)
+        with _snapshot(folder) as (dump, recordings), path.open("xb") as file:
+            os.chmod(path, 0o600)
+            with dump.open("rb") as content:
+                digest = hashlib.file_digest(content, "sha256").hexdigest()
+            with tarfile.open(fileobj=file, mode="w") as archive:
+                archive.add(dump, dump.name)
+                sizes = [_add_recording(archive, digests) for digests in recordings]
+                contents = {
+                    "version": __version__,
+                    "recordings": len(sizes),
+                    "bytes": sum(sizes),
+                    "database": dump.name,
+                    "sha256": digest,
+                }
+                _add_text(archive, folder / CONTENTS, json.dumps(contents, indent=1))
+            file.flush()
+            os.fsync(file.fileno())
+    return contents
+
+
+def _add_recording(archive: tarfile.TarFile, digests: Digests) -> int:
+    place, size = stored_at(*digests), 0
+    for name in (place, f"{place}-wal") if digests[1] else (place,):
+        stored = Path(settings.RECORDINGS_DIR) / name
+        archive.add(stored, f"recordings/{name}")
+        size += stored.stat().st_size
+    return size
+
+
+def _add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
+    path.write_text(text)
+    archive.add(path, path.name)
+
+
+@contextmanager
+def _snapshot(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
+    """The database as one file, and the recordings that it names."""
+    if connection.vendor == "postgresql":
+        with _postgres(folder) as found:
+            yield found
+    else:
+        yield _sqlite(folder)
+
+
+def _sqlite(folder: Path) -> tuple[Path, list[Digests]]:
+    """SQLite's own backup, over a connection of its own: it neither waits for a writer nor makes one wait."""
+    path = folder / SQLITE
+    source = sqlite3.connect(f"file:{connection.settings_dict['NAME']}?mode=ro", uri=True)
+    copy = sqlite3.connect(path)
+    try:
+        source.backup(copy)
+        if copy.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+            raise BackupFailed(
+                "The copy of the database is damaged; is the database itself? See PRAGMA integrity_check."
+            )
+        rows = copy.execute(f"SELECT sha256, wal_sha256 FROM {Recording._meta.db_table} ORDER BY 1, 2").fetchall()
+    finally:
+        source.close()
+        copy.close()
+    return path, rows
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
+    """pg_dump and the list of recordings, in the same snapshot."""
+    program = shutil.which("pg_dump")
+    if program is None:
+        raise BackupFailed(NO_PG_DUMP)
+    path = folder / DUMP
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursor.execute("SELECT pg_export_snapshot()")
+            snapshot = cursor.fetchone()[0]
+        recordings = list(Recording.objects.order_by("sha256", "wal_sha256").values_list("sha256", "wal_sha256"))
+        command = [program, "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={path}"]
+        done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BackupFailed(f"pg_dump failed: {' '.join(done.stderr.split())[:500]}")
+    yield path, recordings
+
+
+def load_dump(dump: Path) -> None:
+    """Bring a dump into the PostgreSQL database, which is empty: all of it or nothing. Raises Refused."""
+    program = shutil.which("pg_restore")
+    if program is None:
+        raise Refused(NO_PG_DUMP.replace("pg_dump", "pg_restore"))
+    if connection.introspection.table_names():
+        raise Refused("The database that DATABASE_URL names is not empty. Nothing was changed. Give an empty one.")
+    database = str(connection.settings_dict["NAME"])
+    command = [program, "--no-owner", "--exit-on-error", "--single-transaction", f"--dbname={database}", str(dump)]
+    done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Refused(f"pg_restore failed: {' '.join(done.stderr.split())[:500]}. Nothing was changed.")
+
+
+def _access() -> dict[str, str]:
+    """How pg_dump finds the database; the password does not stand on a command line."""
+    names = {"NAME": "PGDATABASE", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "HOST": "PGHOST", "PORT": "PGPORT"}
+    given = {names[key]: str(value) for key, value in connection.settings_dict.items() if key in names and value}
+    return {**os.environ, **given}

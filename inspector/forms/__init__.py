@@ -1,1 +1,0 @@
-"""What people type, checked: each form says in words what is allowed."""

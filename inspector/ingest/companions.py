@@ -1,0 +1,72 @@
+"""Files that come together: a database with its write-ahead log, and what agents keep beside their transcripts.
+
+    arranged([("a", "state.db"), ("a", "state.db-wal"), ("a/tool-results", "x.txt")])
+    -> [Unit(0, wal=1), Unit(2, aside="…")]
+
+Decided by name and folder alone, before a byte is read. `add` then imports one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from inspector.data_folder.durable import synced_commits
+from inspector.ingest.importing import start_import, submit
+from inspector.ingest.uploads import Received, add_log
+from inspector.models import Import
+from inspector.models.recordings import WAL
+
+STORED = ("ses_", "msg_", "prt_")  # how the files of OpenCode's storage folder are named
+Place = tuple[str, str]  # folder ("" for a file that was named by itself), name
+
+
+class Unit(NamedTuple):
+    """One file to import, or to leave aside with a reason. Numbers are places in the list of files."""
+
+    file: int
+    wal: int | None = None
+    aside: str = ""
+
+
+def arranged(files: Sequence[Place]) -> list[Unit]:
+    """What is one recording, in the order of the files."""
+    number = {place: index for index, place in enumerate(files)}
+    units = []
+    for index, (folder, name) in enumerate(files):
+        if name.endswith(WAL) and (folder, name.removesuffix(WAL)) in number:
+            continue  # it comes with its database
+        units.append(Unit(index, number.get((folder, name + WAL)), _reason(folder, name)))
+    return units
+
+
+def add(received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+    """The import of one recording, on the disk when it returns. A log that has grown, or was not there before, makes
+    its database be read again."""
+    try:
+        with synced_commits():
+            recording = add_log(received)
+            if recording is not None:
+                return start_import(recording, strict=strict, window=window)
+            return submit(received, strict=strict, window=window)
+    finally:
+        received.drop()
+
+
+def _reason(folder: str, name: str) -> str:
+    """Why a file is not read; empty for one that is."""
+    if name.endswith(WAL):
+        return f"the write-ahead log of a database, without it: choose it together with {name.removesuffix(WAL)}"
+    if name.endswith("-shm"):
+        return "SQLite's shared memory, which holds nothing of a session"
+    parts = folder.split("/")
+    if "tool-results" in parts:
+        return "an output that Claude Code moved out of the transcript; the model saw what the transcript holds of it"
+    if name.startswith(STORED) and name.endswith(".json") and "storage" in parts:
+        return (
+            "a piece of OpenCode's storage folder: drop or choose the folder `storage` as a whole, or import the file "
+            "that `opencode export` writes of a session"
+        )
+    if "subagents" in parts and name.endswith(".meta.json"):
+        return "a note on a sub-agent; its transcript is the file beside it"
+    return ""

@@ -1,0 +1,249 @@
+"""A recording whose agent was still running comes again, longer: its sessions go on instead of standing there twice.
+
+    going_on = Continuation(recording)       # before the storing transaction: it reads the file
+    row = going_on.store(0, session, ...)    # in it, in the place of convert.store_session
+    going_on.close(1)                        # in it, after the last session
+
+A file that begins with the bytes of a stored one goes on with that one's sessions. A file that is written anew each
+time (a database, an export, one JSON value) goes on with a stored session where it names the same one, or has the same
+file name if neither names any, and holds all of it: its beginning, every event and every count of tokens. Only the last
+answer and the results of its calls may be longer now, while it has no count yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from guard_core.attribution import Attribution
+from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.sessions import ModelCall, Sourced
+from guard_core.sessions import Session as CoreSession
+from inspector.ingest.uploads import drop_unused
+from inspector.jobs.assessing import assess
+from inspector.models import Import, Recording, Session
+from inspector.storage import convert, search
+from inspector.storage.contents import text_of
+
+CHUNK = 1 << 20  # bytes
+SMALLEST = 200  # bytes; shorter beginnings are too common to mean anything
+COMPARED = 20  # stored sessions of one name that are compared with a new one
+UNFINISHED = 20  # messages at the end that may still have been written: an answer and the results of its calls
+NOT_COUNTED = (None, None)  # prompt tokens and those of the answer
+ASIDE = 1_000_000_000  # added to the places of sessions in a file that is read again, until they have their new ones
+
+
+class Continuation:
+    """What the sessions of a recording go on with, if anything."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.grown = find_grown(recording)
+        self.known: list[Session] = []  # sessions that were here already
+        self.extended: list[Session] = []  # those of them that are longer now
+        self.leaves_texts = False  # texts, or rows whose events another row has now, to be purged
+        self._sources = {self.grown.pk} if self.grown else set()  # recordings that sessions were taken from
+        self._aside = 0
+
+    def may_go_on(self, ordinal: int, format_name: str, source_id: str) -> bool:
+        """Is a session stored that one of this place and name could go on with."""
+        found = self._behind(format_name, source_id)
+        return found.exists() or any(True for _ in self._candidates(ordinal, format_name, source_id))
+
+    def store(
+        self,
+        ordinal: int,
+        value: CoreSession,
+        ledger: Ledger,
+        attribution: Attribution | None,
+        *,
+        window: Sourced,
+        counts: dict[str, Any],
+    ) -> Session:
+        """Extend the stored session that this one goes on with; store a new one where there is none."""
+        self._set_aside()
+        more: dict[str, Any] = {"window": window, "counts": counts}
+        old, kept = self._old_of(ordinal, value)
+        if old is None and (longer := self._longer(value)):
+            self.known.append(longer)
+            self.leaves_texts |= convert.is_in_a_row(value)
+            return longer
+        if old is None:
+            return convert.store_session(self.recording, ordinal, value, ledger, attribution, **more)
+        self._sources.add(old.recording_id)
+        self.known.append(old)
+        if kept < len(value.events):
+            self.extended.append(old)
+        self.leaves_texts |= convert.is_in_a_row(value) or kept < old.events
+        if kept < old.events:
+            search.forget(old, kept)
+        row = convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, kept=kept, **more)
+        if row.window_override:
+            assess(row)
+        return row
+
+    def close(self, count: int) -> None:
+        """Sessions that are no longer in the file go. Bytes that this file begins with go after the commit, and their
+        imports point here now; any other file that sessions were taken from is kept as long as this one."""
+        if self.grown == self.recording:
+            for old in self.recording.sessions.filter(ordinal__gte=count):
+                search.forget(old)
+                old.delete()
+        for pk in self._sources - {self.recording.pk}:
+            contained = self.grown is not None and pk == self.grown.pk
+            if contained and not Session.objects.filter(recording=pk).exists():
+                self.recording.older.add(*Recording.objects.filter(newer=pk).exclude(pk=self.recording.pk))
+                Import.objects.filter(recording=pk).update(recording=self.recording)
+                transaction.on_commit(partial(drop_unused, pk))
+            else:
+                older = Recording.objects.filter(Q(pk=pk) | Q(newer=pk)).exclude(pk=self.recording.pk)
+                self.recording.older.add(*older)
+
+    def _set_aside(self) -> None:
+        """The sessions of a file that is read again may change places."""
+        if self.grown == self.recording and not self._aside:
+            self._aside = ASIDE
+            self.recording.sessions.filter(ordinal__gte=0).update(ordinal=F("ordinal") + ASIDE)
+
+    def _old_of(self, ordinal: int, value: CoreSession) -> tuple[Session | None, int]:
+        """The stored session that a session goes on with, and how many of its events stay: the most, where there are
+        several."""
+        best: tuple[Session | None, int] = None, -1
+        for old in self._candidates(ordinal, value.format, value.source_id, first=convert.first_key(value)):
+            kept = convert.common_events(old, value.events)
+            if kept > best[1] and self._goes_on(value, old, kept):
+                best = old, kept
+        return best if best[0] is not None else (None, 0)
+
+    def _goes_on(self, value: CoreSession, old: Session, kept: int) -> bool:
+        """A file that begins with the old bytes tells better what they mean; under another name it must hold all."""
+        if self.grown is None or old.recording_id != self.grown.pk:
+            return kept > 0 and old.events <= len(value.events) and _holds(value, old, kept)
+        if value.source_id and old.source_id == value.source_id[:200]:
+            return True
+        return kept == old.events if value.source_id and old.source_id else kept > 0
+
+    def _behind(self, format_name: str, name: str) -> QuerySet[Session]:
+        """Sessions of newer files that hold this one's."""
+        newer = Session.objects.filter(recording__in=self.recording.newer.all(), deleted=None, ordinal__gte=0)
+        return newer.filter(format=format_name[:40], source_id=name[:200])
+
+    def _longer(self, value: CoreSession) -> Session | None:
+        """Where this file is read again: the stored session that went on with this one in a newer file."""
+        for longer in self._behind(value.format, value.source_id).order_by("pk"):
+            kept = convert.common_events(longer, value.events)
+            if kept == len(value.events) or (kept and value.source_id):
+                return longer
+        return None
+
+    def _of_grown(self, stored: QuerySet[Session], place: int, name: str) -> Iterable[Session]:
+        """Those of the same name, the one at the same place first; else the one at the same place. Sessions of a file
+        that is read again may have changed places, so one of another name is another one there."""
+        if name and (same := stored.filter(source_id=name[:200])):
+            return sorted(same, key=lambda old: (old.ordinal != place, old.ordinal))
+        there = stored.filter(ordinal=place)
+        return there.filter(source_id="") if name and self.grown == self.recording else there
+
+    def _candidates(self, ordinal: int, format_name: str, name: str, *, first: bytes = b"") -> Iterator[Session]:
+        """Sessions that may be the same one, the likeliest first; locked, where the `first` text of it is known."""
+        alike = Session.objects.filter(format=format_name[:40], ordinal__gte=0)
+        alike = alike.select_for_update(of=("self",)) if first else alike
+        if self.grown is not None:
+            left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session went on with
+            yield from self._of_grown(left, ordinal + self._aside, name)
+        own = [self.recording.pk, self.grown.pk if self.grown else None]
+        elsewhere = alike.filter(deleted=None, source_id=name[:200]).exclude(recording__in=own)
+        if not name:
+            elsewhere = elsewhere.filter(recording__name=self.recording.name, calls__gt=0)
+        if first:
+            elsewhere = elsewhere.filter(log__seq=0, log__payload_id=first)
+        elsewhere = elsewhere.annotate(moved=~Q(ordinal=ordinal))
+        yield from elsewhere.order_by("moved", "-events", "pk")[:COMPARED]
+
+
+def _holds(value: CoreSession, old: Session, kept: int) -> bool:
+    """Does a session hold all of a stored one, whose first `kept` events it has. A simulation is made whole: it is
+    another one whenever it comes; and so are messages without a name under another window."""
+    head = convert.load_head(old)
+    if value.usage_ratio is not None or (not value.source_id and head.window != value.window):
+        return False
+    if head.started_at != value.started_at or len(head.calls) > len(value.calls):
+        return False
+    counted = [place for place, call in enumerate(head.calls) if _tokens_of(call) != NOT_COUNTED]
+    last = counted[-1] if counted else -1
+    if any(map(_are_unlike, head.calls[: last + 1], value.calls)):
+        return False
+    if kept == old.events:
+        return True
+    settled = max(head.calls[last].at + 1 if counted else 1, old.events - UNFINISHED)
+    is_one = bool(value.source_id) and head.started_at is not None  # a name alone may be one that people give
+    return is_one and kept >= settled and _has_gone_on(value, old, kept)
+
+
+def _are_unlike(one: ModelCall, other: ModelCall) -> bool:
+    return one.at != other.at or _tokens_of(one) != _tokens_of(other)
+
+
+def _tokens_of(call: ModelCall) -> tuple[int | None, int | None]:
+    return call.prompt_tokens, call.output_tokens
+
+
+def _has_gone_on(value: CoreSession, old: Session, start: int) -> bool:
+    """Are the stored messages from `start` on an answer and results of its calls that were still being written."""
+    before = convert.load_events(old, start, old.events)
+    now = convert.load_contents(value, start, old.events)
+    answers = sum(event.role == Role.MODEL for event in before)
+    others = [part for event in before if event.role != Role.MODEL for part in event.parts]
+    if answers > 1 or not all(isinstance(part, ToolResultPart) for part in others):
+        return False
+    return all(a.role == b.role and _begins(a.parts, b.parts) for a, b in zip(before, now))
+
+
+def _begins(before: tuple[Part, ...], now: tuple[Part, ...]) -> bool:
+    """Are these the first parts of a message, the last of them perhaps not whole."""
+    whole = max(0, len(before) - 1)
+    return len(before) <= len(now) and before[:whole] == now[:whole] and _is_begun(before[whole:], now[whole:])
+
+
+def _is_begun(before: tuple[Part, ...], now: tuple[Part, ...]) -> bool:
+    match before, now:
+        case ((), _):
+            return True
+        case ((TextPart() as a,), (TextPart() as b, *_)) | ((ReasoningPart() as a,), (ReasoningPart() as b, *_)):
+            return b.text.startswith(a.text)
+        case (ToolCallPart() as a,), (ToolCallPart() as b, *_):
+            return (a.name, a.id) == (b.name, b.id)
+        case (ToolResultPart() as a,), (ToolResultPart() as b, *_):
+            return a.call_id == b.call_id and text_of((b,)).startswith(text_of((a,)))
+    return before[0] == now[0]
+
+
+def find_grown(recording: Recording) -> Recording | None:
+    """The stored recording whose sessions this one goes on with: itself when it is read again, else the longest one
+    that is its beginning, byte for byte, and still has sessions."""
+    if recording.sessions.filter(ordinal__gte=0).exists():
+        return recording
+    shorter = Recording.objects.filter(size__gte=SMALLEST, size__lt=recording.size, sessions__deleted=None)
+    sizes = sorted(shorter.exclude(sessions=None).values_list("size", flat=True).distinct())
+    digests = _digests(recording, sizes)
+    return Recording.objects.filter(sha256__in=digests, sessions__deleted=None).order_by("-size").first()
+
+
+def _digests(recording: Recording, sizes: list[int]) -> list[str]:
+    """The SHA-256 of the file's beginnings of these sizes, in one pass."""
+    digest = hashlib.sha256()
+    found: list[str] = []
+    done = 0
+    with recording.path.open("rb") as file:
+        for size in sizes:
+            while done < size and (chunk := file.read(min(CHUNK, size - done))):
+                digest.update(chunk)
+                done += len(chunk)
+            found.append(digest.copy().hexdigest())
+    return found

@@ -1,0 +1,222 @@
+"""From the bytes of a recording to counted sessions whose texts are stored: reading and storing beside one another.
+
+What is stored is in rows that no page shows (`inspector.storage.texts`). Of a large file the first session is stored
+while it is read; where it turns out otherwise in the end, it is stored again from the first event that differs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from django.db import transaction
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.costs import EventCounter
+from guard_core.events import Event
+from guard_core.findings import Facts, request_words
+from guard_core.ledger import Ledger
+from guard_core.models import main_model
+from guard_core.packing import decode
+from guard_core.recordings import FirstLook
+from guard_core.recordings.reading.source import GZIP_MAGIC, ZIP_MAGIC
+from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Session as CoreSession
+from guard_core.window_evidence import WindowJudgement, judge_session
+from inspector.ingest.continuation import Continuation
+from inspector.ingest.reading.apart import tell_apart
+from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
+from inspector.ingest.reading.telling import Options, tell
+from inspector.models import Event as EventRow
+from inspector.models import Recording, Session
+from inspector.models.windows import stated_window
+from inspector.storage import convert, search
+from inspector.storage.counts import ToolCount, session_counts
+from inspector.storage.texts import Writer
+
+APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
+PACKED = (GZIP_MAGIC, ZIP_MAGIC)
+FETCHED = 100  # messages between two looks whether the import goes on
+FORGET_SECONDS = 0.2  # between two looks whether the import goes on
+
+
+class Watcher(Protocol):
+    """Who is told how far it is, and may raise to end it."""
+
+    def reading(self, done: int, total: int) -> None:
+        """Bytes read, of all."""
+
+    def read(self, events: int) -> None:
+        """The file is read: so many events are to be stored, some of which may be."""
+
+    def look(self, found: FirstLook) -> None:
+        """What can be shown of the first session before its events are stored."""
+
+    def stored(self, count: int) -> None:
+        """So many more events are stored."""
+
+    def again(self, count: int) -> None:
+        """So many of those stored are not in the session after all."""
+
+
+class Counted(NamedTuple):
+    """A session without its texts, which are stored, and what is computed of it."""
+
+    session: CoreSession
+    ledger: Ledger
+    attribution: Attribution | None
+    window: Sourced
+    counts: dict[str, Any]
+
+
+def count_file(
+    going_on: Continuation,
+    watch: Watcher,
+    *,
+    strict: bool,
+    window: int | None,
+    meanwhile: Callable[[], object],
+) -> tuple[Done, list[Counted]]:
+    """Read a recording and store the texts of its sessions: what is told of the file, and the sessions counted.
+
+    The events of sessions that go on with stored ones are stored under the rows of those, later.
+    `meanwhile` is called once, before anything is stored.
+    """
+    recording = going_on.recording
+    apart = recording.size >= APART_FROM or _is_packed(recording)
+    options = Options(str(recording.path), strict, window, early=apart and going_on.grown is None)
+    with ThreadPoolExecutor(1, "compress") as pool:
+        intake = _Intake(going_on, watch, pool)
+        if apart:
+            tell_apart(options, intake.take, lambda: watch.stored(0), meanwhile)
+        else:
+            meanwhile()
+            tell(options, intake.take)
+        return intake.finish(), intake.counted
+
+
+class _Tally:
+    """What is counted of a session, event by event."""
+
+    def __init__(self) -> None:
+        self.counter, self.tools = EventCounter(), ToolCount()
+
+    def add(self, event: Event) -> None:
+        self.counter.add(event)
+        self.tools.add(event)
+
+
+class _Intake:
+    """Takes what a reader tells."""
+
+    def __init__(self, going_on: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
+        self.counted: list[Counted] = []
+        self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
+        self._done: Done | None = None
+        self._going_on, self._watch, self._pool = going_on, watch, pool
+        self._tally = _Tally()
+        self._writer = None if going_on.grown else self._new_writer(going_on.recording)
+
+    def take(self, message: Message) -> None:
+        match message:
+            case Progress():
+                self._watch.reading(message.done, message.total)
+            case Batch() if self._writer is not None:
+                self._writer.add(message)
+            case Read():
+                self._watch.read(message.events)
+            case Look():
+                self._watch.look(message.found)
+            case Cut() if self._writer is not None:
+                self._cut(self._writer, message.count)
+            case Begin():
+                self._close()
+                if self._writer is None or self._writer.is_new:
+                    self._writer = self._next_writer(message)
+            case End():
+                self._ended = message
+            case Done():
+                self._done = message
+            case _:
+                raise ValueError(f"{type(message).__name__} out of its turn")
+
+    def finish(self) -> Done:
+        """What was told at the end of the file. Raises EOFError where the reader ended before it did."""
+        self._close()
+        if self._done is None:
+            raise EOFError("the reader ended before the file did")
+        return self._done
+
+    def _next_writer(self, begun: Begin) -> Writer:
+        """A session that goes on with a stored one has its events numbered when it takes their place."""
+        waits = self._going_on.may_go_on(len(self.counted), begun.format, begun.source_id)
+        return self._new_writer(None if waits else self._going_on.recording)
+
+    def _new_writer(self, recording: Recording | None) -> Writer:
+        self._tally = _Tally()
+        return Writer(recording, self._pool, each=self._count, stored=self._watch.stored)
+
+    def _count(self, event: Event) -> None:
+        self._tally.add(event)
+
+    def _cut(self, writer: Writer, count: int) -> None:
+        self._watch.again(writer.settle() - count)
+        if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well
+            self._writer = self._new_writer(self._going_on.recording)
+            return
+        _take_back(writer.row, count, self._watch)
+        writer.cut(count)
+        self._tally = _Tally()
+        for event in convert.stored_events(writer.row):
+            self._tally.add(event)
+
+    def _close(self) -> None:
+        """Count the session that has ended."""
+        if self._ended is None or self._writer is None:
+            return
+        ended, self._ended = self._ended, None
+        writer, self._writer = self._writer, None
+        texts: Any = writer.texts()
+        session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
+        ledger = Ledger.counted(session, self._tally.counter)
+        attribution = attribute(ledger)
+        judged = judge_session(session)
+        words = request_words(session, ledger, self._watched(convert.stored_events(texts)))
+        facts = Facts(session, ledger, attribution, _in_use(session, judged), words)
+        counts = session_counts(facts, self._tally.tools.counts)
+        stored = attribution if ledger.event_count else None
+        self.counted.append(Counted(session, ledger, stored, judged.sourced, counts))
+
+    def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Events on their way to a look that takes time; the import may be cancelled meanwhile."""
+        for number, event in enumerate(events):
+            if number % FETCHED == 0:
+                self._watch.stored(0)
+            yield event
+
+
+def _in_use(session: CoreSession, judged: WindowJudgement) -> WindowJudgement:
+    """The window that a person stated for the session's model, where it takes the place of the one that was judged."""
+    model = main_model(session)[:200]
+    stated = stated_window(model, session.format, judged.source.value)
+    return judge_session(session, Sourced(stated, Provenance.USER, f"set for {model}")) if stated else judged
+
+
+def _take_back(row: Session, count: int, watch: Watcher) -> None:
+    """Leave only the first `count` events under a row."""
+    row.refresh_from_db(fields=["indexed"])
+    while row.indexed > count:
+        search.forget(row, count, until=time.monotonic() + FORGET_SECONDS)
+        watch.stored(0)
+    with transaction.atomic():
+        EventRow.objects.filter(session=row, seq__gte=count).delete()
+        Session.objects.filter(pk=row.pk).update(events=count)
+
+
+def _is_packed(recording: Recording) -> bool:
+    """A gzip stream or a ZIP archive may be a large file."""
+    with recording.path.open("rb") as file:
+        return file.read(max(map(len, PACKED))).startswith(PACKED)

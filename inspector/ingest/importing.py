@@ -1,0 +1,363 @@
+"""Importing: from stored bytes to sessions, as one job with progress, a lease, and all of it or nothing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from django.db import Error, transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from guard_core import recordings
+from guard_core.errors import GuardError, RecordingError, UnknownFormat
+from guard_core.models import window_of
+from guard_core.sessions import Session as CoreSession
+from guard_core.sessions import Sourced
+from inspector.data_folder.uncertain import uncertain
+from inspector.figures.first_look import look_of
+from inspector.ingest.continuation import Continuation
+from inspector.ingest.counting import Counted, count_file
+from inspector.ingest.reading.messages import Done
+from inspector.ingest.uploads import Received, drop_unused, keep
+from inspector.jobs import hints, queue
+from inspector.jobs.heartbeats import silent
+from inspector.models import Import, Recording, Session
+from inspector.models.windows import stated_window
+from inspector.project.trouble import DISK_FULL, trouble_of
+from inspector.storage import deleting
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
+MAX_ATTEMPTS = 3
+FIRST = 10  # priority of an import that was begun before: it does not wait a second time
+LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
+REPORT_EVERY = 0.1  # seconds between two notes of progress
+PURGED_AT_ONCE = 2_000  # events; a fraction of a second
+UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
+CANCELLED = "Cancelled. Nothing was stored."
+
+
+READING = 1  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+
+
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an import tells the user, beside the sessions themselves."""
+
+    format: str
+    label: str
+    facts: dict[str, int]
+    lines: int
+    folded: int
+    skipped: dict[str, int]
+    problem_count: int
+    problems: tuple[recordings.Problem, ...] = ()
+    sessions: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()  # sessions that were here already
+    extended: tuple[str, ...] = ()  # those of them that are longer now
+    steps: int = 0
+    reported: int = 0
+    window: Sourced | None = None
+    left_out: int = 0  # sessions above the limit
+    seconds: float = 0.0
+    reading: int = 0  # READING of the version that read the file
+
+
+class Cancelled(Exception):
+    """The user asked to stop, or another worker took the import over."""
+
+
+def submit(received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+    """The import of these bytes: the one that brought their session, the one under way, or a new one.
+
+    A session that was taken off the list comes back. `window`: tokens, by the user; then the file is read again.
+    """
+    try:
+        with uncertain(received.place), transaction.atomic():
+            recording = keep(received)
+            return _known(recording, window) or _enqueue(recording, received.name, strict=strict, window=window)
+    finally:
+        received.path.unlink(missing_ok=True)
+
+
+def sessions_of(job: Import) -> QuerySet[Session]:
+    """The sessions that an import brought, those off the list too; they may go on in a newer file by now."""
+    report = report_of(job)
+    return Session.objects.filter(pk__in=report.sessions if report else (), ordinal__gte=0)
+
+
+def report_of(job: Import) -> Report | None:
+    """What an import that is done told; None before."""
+    return msgspec.json.decode(job.report, type=Report) if job.report else None
+
+
+def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
+    """Put another reading of a stored recording into the queue."""
+    with transaction.atomic():
+        return _enqueue(recording, recording.name, strict=strict, window=window)
+
+
+def _known(recording: Recording, window: int | None) -> Import | None:
+    imports = recording.imports.order_by("-created")
+    if window is None and (under_way := imports.filter(state__in=UNDER_WAY).first()):
+        return under_way
+    done = imports.filter(state=Import.State.DONE).first()
+    restored = done is not None and sessions_of(done).update(deleted=None)
+    return done if restored and window is None else None
+
+
+def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
+    """Job and queue entry in one transaction: neither can be there without the other."""
+    job = Import.objects.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
+    queue.enqueue("import_recording", str(job.pk))
+    return job
+
+
+def cancel_import(job: Import) -> None:
+    """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
+    _end(Import.objects.filter(pk=job.pk, state__in=UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
+    hints.send(job.pk)
+
+
+def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
+    """End an import without a session: who sees that it ended finds nothing of the file any more."""
+    with transaction.atomic():
+        if not mine.update(state=state, finished=timezone.now(), **more):
+            return False
+        drop_unused(job.recording_id)
+    return True
+
+
+def recover_imports() -> int:
+    """Take imports back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
+    stale = Import.objects.filter(silent("heartbeat", LEASE), state=Import.State.RUNNING)
+    return sum(_take_back(job) for job in stale)
+
+
+def _take_back(job: Import) -> bool:
+    mine = Import.objects.filter(pk=job.pk, state=Import.State.RUNNING, lease=job.lease)
+    if job.attempts < MAX_ATTEMPTS:
+        with transaction.atomic():
+            if not mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
+                return False
+            queue.enqueue("import_recording", str(job.pk), priority=FIRST)
+        return True
+    message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
+    failed = _end(mine, job, Import.State.FAILED, message=message)
+    deleting.ensure_purged()
+    return failed
+
+
+def hand_back(job_id: str) -> None:
+    """Put an import that was broken off into the queue again, without counting it as an attempt."""
+    running = Import.objects.filter(pk=job_id, state=Import.State.RUNNING)
+    with transaction.atomic():
+        again = {"state": Import.State.RECEIVED, "lease": "", "phase": "received", "done": 0}
+        if running.update(attempts=F("attempts") - 1, **again):
+            queue.enqueue("import_recording", job_id, priority=FIRST)
+
+
+def run_import(job_id: str) -> None:
+    """Read the file and store what is in it. Does nothing when another worker has the import."""
+    lease = uuid4().hex
+    free = Import.objects.filter(pk=job_id, state=Import.State.RECEIVED)
+    if not free.update(state=Import.State.RUNNING, lease=lease, heartbeat=Now(), phase="parsed", done=0):
+        return
+    job = Import.objects.select_related("recording").get(pk=job_id)
+    Import.objects.filter(pk=job_id, lease=lease).update(attempts=job.attempts + 1)
+    watch = Watch(job, lease)
+    try:
+        _read_and_store(job, watch)
+    except Cancelled:
+        watch.end(Import.State.CANCELLED, message=CANCELLED)
+    except GuardError as error:
+        _fail(watch, error)
+    except MemoryError as error:
+        message = str(error) or "There was not enough memory to read this file."
+        watch.end(Import.State.FAILED, message=message)
+    except OSError as error:
+        trouble = trouble_of(error)
+        message = trouble.words if trouble else f"The stored file cannot be read here: {error.strerror}."
+        watch.end(Import.State.FAILED, message=message)
+    except Error as error:  # of the database: the lease runs out, and the import is tried again
+        if trouble_of(error) is not DISK_FULL:
+            raise
+        watch.end(Import.State.FAILED, message=DISK_FULL.words)  # where this finds no space, either, it is tried again
+    except Exception:
+        log.exception("import %s ended with an error that nobody thought of", job_id)
+        watch.end(Import.State.FAILED, message="An internal error stopped the import; see the server log.")
+    hints.send(job.pk)
+    _clean_up(watch)
+
+
+def _clean_up(watch: Watch) -> None:
+    """Take away what was stored on the way: at once where it is little, else behind the imports that wait."""
+    if watch.left:
+        deleting.purge_soon()
+    elif watch.closed or not watch.counted:
+        deleting.ensure_purged()
+    elif watch.counted <= PURGED_AT_ONCE:
+        deleting.purge_unfinished()
+    else:
+        deleting.purge_soon()
+
+
+class Watch:
+    """Progress of one import: notes it at most every REPORT_EVERY seconds, keeps the lease, sees a cancel."""
+
+    def __init__(self, job: Import, lease: str) -> None:
+        self.job, self.lease = job, lease
+        self.started = time.monotonic()
+        self.noted = self.started
+        self.counted = self.total = 0  # events
+        self._reading: tuple[int, int] | None = (0, job.total)  # bytes, while the file is read
+        self.left = False  # texts that nobody needs any more
+        self.looked = False  # there is a chart to look at
+        self.closed = False  # with everything stored
+
+    def reading(self, done: int, total: int) -> None:
+        """So many bytes of the file are read."""
+        self._reading = done, total
+        self._tell()
+
+    def read(self, events: int) -> None:
+        """The file is read: so many events are to be stored, some of which are."""
+        self._reading, self.total = None, events
+        self.phase("counted")
+
+    def look(self, found: recordings.FirstLook, *, whole: bool = True) -> None:
+        """Something to look at while a large file is stored, the first that comes. `whole`: its session is read."""
+        if self.looked or self.job.total < LOOK_FIRST_FROM or not any(found.prompt_tokens):
+            return
+        self.looked = True
+        of_model = window_of(CoreSession(events=(), calls=(), model=found.model))
+        stated = stated_window(found.model[:200], "", of_model.source.value)
+        window = self.job.window or found.window or stated or of_model.value
+        self.note(first_look=msgspec.json.encode(look_of(found, window, whole=whole)).decode())
+
+    def stored(self, count: int) -> None:
+        """So many more events are stored; while the file is read, the bytes read tell more."""
+        self.counted += count
+        self._tell()
+
+    def again(self, count: int) -> None:
+        """So many of those stored are to be stored otherwise."""
+        self.counted -= count
+        self.left = True
+
+    def _tell(self) -> None:
+        if time.monotonic() - self.noted >= REPORT_EVERY:
+            self.note(**self._progress())
+
+    def _progress(self) -> dict[str, int]:
+        if self._reading is not None:
+            done, total = self._reading
+            return {"done": done, "total": total}
+        return {"done": self.job.total * self.counted // max(self.total, 1), "total": self.job.total}
+
+    def phase(self, name: str) -> None:
+        self.note(phase=name, **self._progress())
+
+    def end(self, state: str, **more: Any) -> None:
+        _end(self._mine(), self.job, state, **more)
+
+    def close(self, report: Report) -> None:
+        """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
+        text = msgspec.json.encode(report).decode()
+        state = Import.State.DONE
+        if not self._mine().update(state=state, phase="indexed", report=text, first_look="", finished=timezone.now()):
+            raise Cancelled
+
+    def _mine(self) -> Any:
+        return Import.objects.filter(pk=self.job.pk, state=Import.State.RUNNING, lease=self.lease)
+
+    def note(self, **values: Any) -> None:
+        """Write it down, keep the lease. Raises Cancelled where the import is no longer ours."""
+        self.noted = time.monotonic()
+        if not self._mine().update(heartbeat=Now(), **values):
+            raise Cancelled
+        hints.send(self.job.pk)
+
+
+def _fail(watch: Watch, error: GuardError) -> None:
+    line = error.line if isinstance(error, RecordingError) else None
+    column = error.column if isinstance(error, RecordingError) else None
+    text = error.reason if isinstance(error, RecordingError) else str(error)
+    place: dict[str, Any] = {"line": line, "column": column}
+    if isinstance(error, UnknownFormat):  # it was received, and nothing more
+        place["phase"] = "received"
+    watch.end(Import.State.FAILED, message=text[:2_000], **place)
+
+
+def _read_and_store(job: Import, watch: Watch) -> None:
+    recording = job.recording
+    if recording is None:
+        raise Cancelled
+    if not recording.path.is_file():
+        raise RecordingError("the bytes of this file are not in the data folder of the worker")
+    going_on = Continuation(recording)
+    look = partial(_look_first, recording, watch)
+    done, counted = count_file(going_on, watch, strict=job.strict, window=job.window, meanwhile=look)
+    watch.phase("indexed")
+    report = _report(done, counted, watch)
+    with transaction.atomic():
+        rows = []
+        for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
+            more: dict[str, Any] = {"window": window, "counts": counts}
+            value = _titled(session, recording) if len(counted) > 1 else session
+            rows.append(going_on.store(ordinal, value, ledger, attribution, **more))
+        going_on.close(len(rows))
+        Recording.objects.filter(pk=recording.pk).update(format=done.format)
+        keys, known, extended = ([str(row.pk) for row in some] for some in (rows, going_on.known, going_on.extended))
+        whole = {"sessions": tuple(keys), "known": tuple(known), "extended": tuple(extended)}
+        watch.close(msgspec.structs.replace(report, **whole))
+    watch.closed = True
+    watch.left |= going_on.leaves_texts
+
+
+def _titled(session: CoreSession, recording: Recording) -> CoreSession:
+    """Sessions of one file are told apart by what their agent calls them, where they have no title of their own."""
+    if session.title or not session.source_id:
+        return session
+    return msgspec.structs.replace(session, title=f"{session.source_id} · {recording.name}")
+
+
+def _look_first(recording: Recording, watch: Watch) -> None:
+    """A chart to look at while a large file is read. It is not worth an error: the reading tells what is wrong."""
+    if recording.size < LOOK_FIRST_FROM:
+        return
+    try:
+        found = recordings.first_look(recording.path)
+    except RecordingError:
+        return
+    if found is not None:
+        watch.look(found, whole=False)
+
+
+def _report(found: Done, counted: list[Counted], watch: Watch) -> Report:
+    notes = found.notes
+    facts = msgspec.structs.asdict(found.facts)
+    facts.pop("format")
+    return Report(
+        format=found.format,
+        label=recordings.LABELS.get(found.format, found.format),
+        facts=facts,
+        lines=notes.lines,
+        folded=notes.folded,
+        skipped=dict(sorted(notes.skipped.items())),
+        problem_count=notes.problem_count,
+        problems=tuple(notes.problems),
+        steps=sum(each.ledger.step_count for each in counted),
+        reported=sum(int((each.ledger.steps["prompt_tokens"] > 0).sum()) for each in counted),
+        window=counted[0].window if counted else None,
+        left_out=found.left_out,
+        seconds=round(time.monotonic() - watch.started, 3),
+        reading=READING,
+    )

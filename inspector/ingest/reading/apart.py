@@ -1,0 +1,120 @@
+"""Reads a file in a process of its own, and gives on what it tells."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, Full, Queue
+
+import msgspec
+
+import inspector
+from guard_core import errors
+from inspector.ingest.reading.messages import Failed, Message, read
+from inspector.ingest.reading.telling import Options
+
+WAIT = 0.1  # seconds without a message between two words about it
+AHEAD = 2  # messages that wait
+# So that glibc gives back what is free at the end of the heap (mallopt(3): a fixed value is not adjusted any more; by
+# default it waits for more the larger the pieces were that a process had).
+_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": str(128 * 1024)}
+_ROOT = Path(inspector.__file__).parents[1]
+_ENDED = "The reader of this file was ended by the system; most likely there was not enough memory."
+
+
+class ReaderFailed(Exception):
+    """The reader's process made a mistake: its traceback, for the log."""
+
+
+def tell_apart(
+    options: Options,
+    send: Callable[[Message], None],
+    idle: Callable[[], object],
+    meanwhile: Callable[[], object] = lambda: None,
+) -> None:
+    """The same as telling.tell, in another process. `idle` is called now and then while nothing comes, `meanwhile` once
+    while the process starts; where one of them raises, as `send` may, the process ends. Raises RecordingError,
+    MemoryError, OSError and ReaderFailed."""
+    with _process(options) as messages:
+        meanwhile()
+        while (message := _next(messages, idle)) is not None:
+            if isinstance(message, Failed):
+                raise _error(message)
+            send(message)
+
+
+@contextmanager
+def _process(options: Options) -> Iterator[Queue[Message | None]]:
+    """A process that reads, and its messages; None after the last. It does not outlive the block, and neither do the
+    files that it unpacks."""
+    with tempfile.TemporaryDirectory(prefix="reader-") as folder, _started(options, folder) as messages:
+        yield messages
+
+
+@contextmanager
+def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "inspector.ingest.reading", msgspec.json.encode(options).decode()],
+        stdin=subprocess.PIPE,  # nothing comes through it: its end tells the reader that nobody listens any more
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": folder, **_MEMORY},
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    out, lifeline = process.stdout, process.stdin
+    messages: Queue[Message | None] = Queue(AHEAD)
+    over = threading.Event()
+
+    def listen() -> None:
+        message: Message | None = None
+        while not over.is_set():
+            message = read(out)
+            while not over.is_set():
+                try:
+                    messages.put(message, timeout=WAIT)
+                    break
+                except Full:
+                    continue
+            if message is None:
+                return
+
+    thread = threading.Thread(target=listen, name="reader", daemon=True)
+    thread.start()
+    try:
+        yield messages
+        if (code := process.wait()) != 0:
+            raise MemoryError(_ENDED) if code < 0 else ReaderFailed(f"its process ended with {code}")
+    finally:
+        over.set()
+        process.kill()
+        process.wait()
+        thread.join()
+        out.close()
+        lifeline.close()
+
+
+def _next(messages: Queue[Message | None], idle: Callable[[], object]) -> Message | None:
+    while True:
+        try:
+            return messages.get(timeout=WAIT)
+        except Empty:
+            idle()
+
+
+def _error(failed: Failed) -> Exception:
+    match failed.kind:
+        case "memory":
+            return MemoryError()
+        case "system":
+            return OSError(0, failed.reason)
+        case "UnknownFormat" | "DamagedRecording" | "LimitExceeded" | "RecordingError":
+            kind: type[errors.RecordingError] = getattr(errors, failed.kind)
+            return kind(failed.reason, line=failed.line, column=failed.column)
+    return ReaderFailed(failed.reason)

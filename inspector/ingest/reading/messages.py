@@ -1,0 +1,100 @@
+"""What a reader tells of a file, in this order.
+
+Progress, and perhaps Batches of the first session, while the file is read; Read and Look; then for each session Begin,
+Batches and End; Done. For the first session a Cut may come before Begin. Failed instead of whatever was to come.
+"""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from guard_core.recordings import FirstLook, ImportNotes, RecordingFacts
+from inspector.project.pipes import read_frame, write_frame
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """One thing told."""
+
+
+class Progress(Message):
+    """Bytes read, of all."""
+
+    done: int
+    total: int
+
+
+class Read(Message):
+    """The file is read; so many events are in its sessions."""
+
+    events: int
+
+
+class Look(Message):
+    """What the provider reported for the calls of the first session."""
+
+    found: FirstLook
+
+
+class Cut(Message):
+    """Of the events told of the first session so many stand; the others are not in it."""
+
+    count: int
+
+
+class Begin(Message):
+    """A session of this format follows, which its agent calls so."""
+
+    format: str
+    source_id: str
+
+
+class Batch(Message):
+    """The next events of the session."""
+
+    texts: list[bytes]  # contents.packed
+    keys: list[bytes]  # contents.key_of each
+    words: list[str]  # contents.text_of
+    lines: bytes  # int64, -1: none
+    timestamps: bytes  # float64, nan: none
+    source_ids: list[str]
+
+
+class End(Message):
+    """The session is whole."""
+
+    head: bytes  # packing.encode of the session without its events
+
+
+class Done(Message):
+    """The end of the file, what is to be told of it as a whole, and how many sessions were above the limit."""
+
+    format: str
+    facts: RecordingFacts
+    notes: ImportNotes
+    left_out: int
+
+
+class Failed(Message):
+    """The file cannot be read: the name of a RecordingError, "memory", "system", or a "mistake" of ours."""
+
+    kind: str
+    reason: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Progress | Read | Look | Cut | Begin | Batch | End | Done | Failed)
+
+
+def write(out: IO[bytes], message: Message) -> None:
+    """Write one message to a pipe."""
+    write_frame(out, _ENCODER.encode(message))
+
+
+def read(source: IO[bytes]) -> Message | None:
+    """The next message from a pipe; None at its end."""
+    data = read_frame(source)
+    return None if data is None else _DECODER.decode(data)

@@ -1,0 +1,115 @@
+"""Reads a file and tells what is in it: see messages.py."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from guard_core import recordings
+from guard_core.errors import RecordingError
+from guard_core.events import Event
+from guard_core.packing import encode
+from guard_core.sessions import Session
+from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
+from inspector.storage.contents import key_of, packed, text_of
+
+BATCH_BYTES = 300_000  # of texts; their words are as many again, and about six batches are in memory at once
+BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
+MAX_SESSIONS = 2_000  # told of one file
+
+Send = Callable[[Message], None]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a file is read. `window`: tokens, by the user. `early`: the first session is told while it is read."""
+
+    path: str
+    strict: bool
+    window: int | None = None
+    early: bool = False
+
+
+def tell(options: Options, send: Send) -> None:
+    """Read a file and tell it. Raises RecordingError."""
+    telling = _Telling(send)
+    early = recordings.EarlyEvents(telling.add) if options.early else None
+    found = recordings.read(
+        options.path,
+        strict=options.strict,
+        window=options.window,
+        progress=lambda done, total: send(Progress(done, total)),
+        shelve=Path(options.path).parent,
+        early=early,
+    )
+    sessions = deque(found.sessions[:MAX_SESSIONS])
+    left_out = len(found.sessions) - len(sessions)
+    if not any(session.events for session in sessions):
+        raise RecordingError("no messages were found in this file, so there is no session to show")
+    found = replace(found, sessions=())  # each session goes when it is told, and its events with it
+    send(Read(sum(len(session.events) for session in sessions)))
+    send(Look(recordings.look_at(sessions[0])))
+    if early is not None:
+        telling.settle(early.agreed(sessions[0].events))
+    while sessions:
+        session = sessions.popleft()
+        send(Begin(session.format, session.source_id))
+        telling.rest(session)
+        telling = _Telling(send)
+    send(Done(found.format, found.facts, found.notes, left_out))
+
+
+class _Telling:
+    """Tells one session."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._count = 0
+        self._start_batch()
+
+    def add(self, event: Event) -> None:
+        """The next event."""
+        self._count += 1
+        text = packed(event)
+        self._texts.append(text)
+        self._keys.append(key_of(text))
+        self._words.append(text_of(event.parts))
+        self._lines.append(-1 if event.line is None else event.line)
+        self._moments.append(math.nan if event.timestamp is None else event.timestamp)
+        self._source_ids.append(event.source_id)
+        self._size += len(text)
+        if self._size >= BATCH_BYTES or len(self._texts) >= BATCH:
+            self._flush()
+
+    def settle(self, agreed: int) -> None:
+        """Of the events told, the first `agreed` are the session's."""
+        self._flush()
+        if agreed < self._count:
+            self._send(Cut(agreed))
+            self._count = agreed
+
+    def rest(self, session: Session) -> None:
+        """What is left of the session, and its end."""
+        for index in range(self._count, len(session.events)):
+            self.add(session.events[index])
+        self._flush()
+        self._send(End(encode(msgspec.structs.replace(session, events=()))))
+
+    def _flush(self) -> None:
+        if self._texts:
+            lines, moments = self._lines.tobytes(), self._moments.tobytes()
+            self._send(Batch(self._texts, self._keys, self._words, lines, moments, self._source_ids))
+            self._start_batch()
+
+    def _start_batch(self) -> None:
+        self._texts: list[bytes] = []
+        self._keys: list[bytes] = []
+        self._words: list[str] = []
+        self._lines, self._moments = array("q"), array("d")
+        self._source_ids: list[str] = []
+        self._size = 0  # bytes of texts

@@ -1,0 +1,235 @@
+"""Receiving a file: hashed while it is copied, kept as bytes under its hash, known again when it comes twice."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from django.conf import settings
+from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
+from django.core.files.uploadhandler import TemporaryFileUploadHandler
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from guard_core.errors import LimitExceeded, RecordingError
+from inspector.data_folder.durable import sync_folder
+from inspector.data_folder.uncertain import uncertain
+from inspector.models import Import, Recording, Session
+from inspector.models.recordings import stored_at
+
+MAX_NAME_CHARS = 120
+CHUNK = 1 << 20  # bytes
+SQLITE_MAGIC, WAL_MODE = b"SQLite format 3\0", b"\2\2"  # of the header: its beginning, and its bytes 18 and 19
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+
+
+class Received(NamedTuple):
+    """A file in the incoming folder, under a name of our own."""
+
+    path: Path
+    sha256: str
+    size: int  # bytes
+    name: str  # safe to show
+    wal: Received | None = None  # the write-ahead log of a SQLite database
+
+    @property
+    def place(self) -> str:
+        """The name of the bytes, as Recording.path."""
+        return Path(stored_at(self.sha256, self.wal.sha256 if self.wal else "")).name
+
+    def drop(self) -> None:
+        """Remove what was not taken over."""
+        self.path.unlink(missing_ok=True)
+        if self.wal is not None:
+            self.wal.drop()
+
+
+class HashedUploads(TemporaryFileUploadHandler):
+    """Hashes each file of a form while it comes in, so that nobody has to read it again."""
+
+    def new_file(self, *args: Any, **options: Any) -> None:
+        super().new_file(*args, **options)
+        self.digest = hashlib.sha256()
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        self.digest.update(raw_data)
+        with self._removed_on_error():
+            super().receive_data_chunk(raw_data, start)
+
+    def file_complete(self, file_size: int) -> Any:
+        with self._removed_on_error():
+            file = super().file_complete(file_size)
+        file.sha256 = self.digest.hexdigest()
+        return file
+
+    @contextmanager
+    def _removed_on_error(self) -> Iterator[None]:
+        """A file that the disk cannot hold goes at once: Django lets go of it only with the traceback."""
+        try:
+            yield
+        except OSError:
+            with suppress(OSError):  # what is still to be written does not fit, either
+                self.file.close()
+            raise
+
+
+def take(file: UploadedFile, name: str) -> Received:
+    """Take over a file of a form, by another name: nothing of it stays under its own. Raises as `receive`."""
+    digest, size = getattr(file, "sha256", ""), file.size or 0
+    if not digest or not isinstance(file, TemporaryUploadedFile) or size == 0:
+        return receive(file.chunks(), name)
+    _check_size(size)
+    path = Path(settings.INCOMING_DIR) / uuid4().hex
+    file.flush()
+    os.fsync(file.fileno())
+    os.replace(file.temporary_file_path(), path)
+    return Received(path, digest, size, safe_name(name))
+
+
+def receive(chunks: Iterable[bytes], name: str) -> Received:
+    """Copy the bytes in. Raises RecordingError for nothing at all, LimitExceeded above MAX_UPLOAD_BYTES."""
+    path = Path(settings.INCOMING_DIR) / uuid4().hex
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        with path.open("xb") as file:
+            os.chmod(path, 0o600)
+            for chunk in chunks:
+                size += len(chunk)
+                _check_size(size)
+                digest.update(chunk)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        if size == 0:
+            raise RecordingError("the file is empty: there is no session in it")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return Received(path, digest.hexdigest(), size, safe_name(name))
+
+
+def _check_size(size: int) -> None:
+    limit = settings.MAX_UPLOAD_BYTES
+    if size > limit:
+        raise LimitExceeded(f"the file is larger than the limit of {limit:,} bytes (setting MAX_UPLOAD_BYTES)")
+
+
+def keep(received: Received) -> Recording:
+    """The recording with these bytes, its row locked until the end of the transaction; the file is in its place.
+
+    A database without its log is part of one that has a log: then it is that recording.
+    """
+    wal = received.wal.sha256 if received.wal else ""
+    for _ in range(3):
+        known = _known(received.sha256, wal)
+        if known is not None:
+            break
+        try:
+            with transaction.atomic():
+                known = Recording.objects.create(
+                    sha256=received.sha256, wal_sha256=wal, size=received.size, name=received.name
+                )
+        except IntegrityError:  # the same bytes are being stored by another request
+            continue
+        break
+    if known is None:
+        raise RecordingError("the same file is being stored and taken away at this moment; try again")
+    _put(received, known)
+    return known
+
+
+def _known(sha256: str, wal: str) -> Recording | None:
+    same = Recording.objects.select_for_update().filter(sha256=sha256).order_by("created")
+    exact = same.filter(wal_sha256=wal).first()
+    return exact if wal or exact else same.first()
+
+
+def _put(received: Received, recording: Recording) -> None:
+    """The bytes are on the disk; so are their names, after this."""
+    folder = recording.path.parent
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if received.wal is not None:
+        os.replace(received.wal.path, recording.wal_path)
+    os.replace(received.path, recording.path)
+    sync_folder(folder)
+    sync_folder(folder.parent)
+
+
+def add_log(received: Received) -> Recording | None:
+    """The known recording of this database with its log brought up to date, to be read again; None where there is
+    none. The log that it had is replaced only by one that begins with it, so that no byte is lost."""
+    if received.wal is None:
+        return None
+    places = [known.path.name for known in Recording.objects.filter(sha256=received.sha256)]
+    if not places:
+        return None
+    with uncertain(received.place, *places), transaction.atomic():
+        for known in Recording.objects.select_for_update().filter(sha256=received.sha256):
+            busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
+            if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.filter(ordinal__gte=0).exists():
+                continue
+            if known.wal_sha256 and not _begins_with(received.wal.path, known.wal_path):
+                continue
+            known.wal_sha256 = received.wal.sha256
+            known.save(update_fields=["wal_sha256"])
+            _put(received, known)
+            return known
+    return None
+
+
+def lacks_log(recording: Recording) -> bool:
+    """Is it a database that writes ahead, and came without the log."""
+    if recording.wal_sha256:
+        return False
+    try:
+        with recording.path.open("rb") as file:
+            head = file.read(20)
+    except FileNotFoundError:
+        return False
+    return head.startswith(SQLITE_MAGIC) and head[18:20] == WAL_MODE
+
+
+def _begins_with(longer: Path, shorter: Path) -> bool:
+    with longer.open("rb") as one, shorter.open("rb") as other:
+        while chunk := other.read(CHUNK):
+            if one.read(len(chunk)) != chunk:
+                return False
+    return True
+
+
+def drop_unused(recording_id: object) -> bool:
+    """Forget a recording that no session and no import under way needs, and older files of it, their bytes too."""
+    with transaction.atomic():
+        recording = Recording.objects.select_for_update().filter(pk=recording_id).first()
+        if recording is None:
+            return False
+        if Session.objects.filter(Q(recording=recording) | Q(recording__in=recording.newer.all())).exists():
+            return False
+        if recording.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists():
+            return False
+        older = list(recording.older.values_list("pk", flat=True))
+        recording.delete()
+        for pk in older:
+            drop_unused(pk)
+        recording.path.unlink(missing_ok=True)
+        if recording.wal_sha256:
+            recording.wal_path.unlink(missing_ok=True)
+    return True
+
+
+def safe_name(name: str) -> str:
+    """A file name to show and to offer for download: no path, no control or direction characters, not too long."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    clean = _UNSAFE.sub("_", unicodedata.normalize("NFC", last.encode("utf-8", "replace").decode())).strip(" .")
+    if len(clean) > MAX_NAME_CHARS:
+        stem, dot, ending = clean.rpartition(".")
+        clean = stem[: MAX_NAME_CHARS - 20] + "…" + dot + ending[:16] if dot else clean[:MAX_NAME_CHARS]
+    return clean or "recording"

@@ -1,0 +1,333 @@
+"""Tokenizer counts and the errors of estimators: a job in slices, after a session is visible and below all other jobs.
+
+Each distinct text is counted once, for whatever session holds it. A slice that is broken off leaves whole steps behind
+and the next one goes on from there; two workers at the same session do some work twice, and store the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+import numpy as np
+import zstandard
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F
+
+from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.comparison import COUNTERS, given_errors, request_counts
+from guard_core.errors import GuardError
+from guard_core.events import part_text
+from guard_core.forecast import Forecast, forecast
+from guard_core.ledger import Ints, Ledger
+from guard_core.measurement import Errors, errors, interpolate
+from guard_core.packing import decode, encode
+from guard_core.trace import Trace
+from inspector.figures.decimate import thinned
+from inspector.jobs import queue
+from inspector.models import Estimate, Event, Payload, Session, TextCount
+from inspector.project import memory
+from inspector.storage import convert
+from inspector.storage.byte_cache import Kept
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 1.0  # then other jobs go first
+LOOK_EVERY = 0.3  # seconds between two looks whether another job waits, while a session is measured
+LONG_EVENTS = 20_000  # of a session for which the tokenizers make room
+STEP_EVENTS = 500  # counted and stored in one short transaction
+FETCHED = 50  # messages in memory at once; one may be megabytes
+READ_EVENTS = 20_000  # counts put together in one query
+PRIORITY = -60  # below every import, and below the text index
+DEAD_AFTER = timedelta(minutes=10)  # measuring a long session takes ten seconds
+NOBODY = str(UUID(int=0))  # where no import asked
+MOST_POINTS = 2_000  # of the scatter figure
+KEPT_BYTES = 40_000_000  # of columns in a process
+OUR_MISTAKE = "This is our mistake. The log of the server tells more."
+COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
+ENCODINGS = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
+NAMES = {"chars/4": "chars4", "bytes/4": "bytes4", "o200k_base": "o200k", "cl100k_base": "cl100k"}
+
+
+class Points(msgspec.Struct, frozen=True):
+    """Calls of the scatter figure: the step, the recorded prompt tokens, the policy's heuristic estimate."""
+
+    steps: list[int]
+    recorded: list[int]
+    heuristic: list[int]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How well a session's calls are predicted: by the engine from the past, by it from one another, by estimators."""
+
+    forecast: Forecast = {}  # by how far ahead
+    interpolated: Errors | None = None
+    between: float | None = None  # share of the interpolated calls that lie between two known counts
+    weighed: dict[str, Errors] = {}  # interpolated with each tokenizer's counts as weights instead of lexical tokens
+    by_kind: dict[str, Errors] = {}
+    by_method: dict[str, Errors] = {}
+    stretches: Errors | None = None
+    estimators: dict[str, dict[str, Errors]] = {}  # by name, by what it is given beside the text
+    heuristic: Errors | None = None
+    calibrated: Errors | None = None
+    points: Points = Points([], [], [])
+    error: str = ""
+
+
+class _Waiting(Exception):
+    """Another job waits: what is not stored is done again later."""
+
+
+def prepare(name: str) -> None:
+    """Put whatever is not measured yet into the queue; `name` tells apart who asked."""
+    if pending().exists():
+        queue.enqueue("count_tokens", name, priority=PRIORITY)
+
+
+def ensure_prepared() -> None:
+    """The same where nobody has asked yet, or the worker that took it is gone."""
+    if not queue.is_under_way("count_tokens", DEAD_AFTER):
+        prepare(NOBODY)
+
+
+def pending() -> Any:
+    """Sessions on the list that are not measured as they are now, the newest first."""
+    done = Estimate.objects.filter(result__isnull=False, revision=F("session__revision"))
+    return Session.objects.filter(deleted=None).exclude(pk__in=done.values("pk")).order_by("-created", "ordinal")
+
+
+def run_slice(name: str) -> None:
+    """Work for about a second, then queue up again behind whatever came meanwhile."""
+    end = time.monotonic() + SLICE_SECONDS
+    try:
+        while time.monotonic() < end and (session := pending().first()) is not None:
+            _work_on(session)
+    except _Waiting:
+        pass
+    prepare(name)
+
+
+def _work_on(session: Session) -> None:
+    """The next step for one session. One that cannot be read must not keep all others waiting."""
+    state = _state(session)
+    mine = Estimate.objects.filter(pk=session.pk, revision=session.revision)
+    if state.counted >= session.events > LONG_EVENTS:
+        memory.release()  # of the tokenizers, 70 MB: measuring a long session takes as much
+    try:
+        if state.tokenizer is not None:
+            mine.update(result=_pack(encode(_measured(session, state))))
+        elif state.counted < session.events:
+            mine.update(counted=count_some(session, state.counted))
+        elif (columns := _joined(session)) is not None:
+            mine.update(tokenizer=_pack(encode(pack_columns(columns, COLUMNS))))
+        else:  # counts were swept away between: begin again
+            mine.update(counted=0)
+    except (_Waiting, DatabaseError):
+        raise
+    except Exception as error:
+        log.exception("the tokens of session %s cannot be counted", session.pk)
+        words = str(error)[:1_000] if isinstance(error, GuardError) else OUR_MISTAKE
+        mine.update(result=_pack(encode(Result(error=words))))
+
+
+def _state(session: Session) -> Estimate:
+    state, _ = Estimate.objects.get_or_create(pk=session.pk, defaults={"revision": session.revision})
+    if state.revision != session.revision:
+        state.revision, state.counted, state.tokenizer, state.result = session.revision, 0, None, None
+        state.save()
+    return state
+
+
+# ---- counting
+
+
+def count_some(session: Session, start: int) -> int:
+    """Count the texts of the next events that nobody has counted yet; the event to go on from."""
+    stop = min(session.events, start + STEP_EVENTS)
+    log_ = Event.objects.filter(session=session, seq__gte=start, seq__lt=stop)
+    keys = list(dict.fromkeys(bytes(key) for key in log_.values_list("payload_id", flat=True)))
+    known = TextCount.objects.filter(sha256__in=keys).values_list("sha256", flat=True)
+    missing = sorted(set(keys) - {bytes(key) for key in known})
+    rows = [row for first in range(0, len(missing), FETCHED) for row in _counted(missing[first : first + FETCHED])]
+    with transaction.atomic():
+        TextCount.objects.bulk_create(rows, ignore_conflicts=True)
+    return stop
+
+
+def _counted(keys: list[bytes]) -> Iterator[TextCount]:
+    bodies = list(Payload.objects.filter(sha256__in=keys).values_list("sha256", "body"))
+    for key, body in bodies:
+        texts = [part_text(part) for part in convert.load_content(body).parts]
+        sums = {column: sum(COUNTERS[name](texts)) for name, column in NAMES.items()}
+        yield TextCount(sha256=bytes(key), **sums)
+
+
+def _joined(session: Session) -> dict[str, Ints] | None:
+    """The counts of every event in order; None where one is missing."""
+    events, counts = (connection.ops.quote_name(model._meta.db_table) for model in (Event, TextCount))
+    statement = (
+        f"SELECT c.o200k, c.cl100k, c.chars4, c.bytes4 FROM {events} e JOIN {counts} c ON c.sha256 = e.payload_id "
+        "WHERE e.session_id = %s AND e.seq >= %s AND e.seq < %s ORDER BY e.seq"
+    )
+    owner = Event._meta.get_field("session").get_db_prep_value(session.pk, connection)
+    parts = [np.zeros((0, len(COLUMNS)), dtype=np.int64)]
+    with connection.cursor() as cursor:
+        for start in range(0, session.events, READ_EVENTS):
+            cursor.execute(statement, [owner, start, start + READ_EVENTS])
+            parts.append(np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, len(COLUMNS)))
+    rows = np.concatenate(parts)
+    return dict(zip(COLUMNS, rows.T, strict=True)) if len(rows) == session.events else None
+
+
+# ---- measuring
+
+
+def _measured(session: Session, state: Estimate) -> Result:
+    convert.ensure_current(session)
+    ledger = convert.load_ledger(session)
+    if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
+        return Result()
+    columns, look, parts = _columns(state.tokenizer), _Look(), _under_way.of(session)
+    ahead = parts("forecast", lambda: forecast(ledger, look))
+    between = parts("interpolation", lambda: interpolate(ledger, each=look))
+    weighed = {}
+    for column, name in ENCODINGS.items():
+        known = parts(name, partial(interpolate, ledger, columns[column], look, stretches=False)).overall
+        weighed |= {name: known} if known is not None else {}
+    head = convert.load_head(session)
+    estimators = {}
+    for name, column in NAMES.items():
+        look()
+        estimators[name] = given_errors(ledger, request_counts(head, ledger, COUNTERS[name], columns[column]))
+    observed = _observed(session)
+    return Result(
+        forecast=ahead,
+        interpolated=between.overall,
+        between=between.between,
+        weighed=weighed,
+        by_kind=between.by_kind,
+        by_method=between.by_method,
+        stretches=between.stretches,
+        estimators=estimators,
+        heuristic=_errors_of(ledger, observed.columns["heuristic_sent"]),
+        calibrated=_errors_of(ledger, observed.columns["calibrated"], following=True),
+        points=_points(ledger, observed.columns["heuristic_sent"]),
+    )
+
+
+class Parts:
+    """The parts of one measurement that are done, so that one which makes way for an import repeats only the last."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Any, int] | None = None
+        self._done: dict[str, Any] = {}
+
+    def of(self, session: Session) -> Parts:
+        """The parts of this session; those of another one, or of an older revision, are dropped."""
+        key = (session.pk, session.revision)
+        if key != self._key:
+            self._key, self._done = key, {}
+        return self
+
+    def __call__(self, name: str, work: Callable[[], T]) -> T:
+        """The part of this name, computed where it is not done yet."""
+        if name not in self._done:
+            self._done[name] = work()
+        found: T = self._done[name]
+        return found
+
+
+_under_way = Parts()
+
+
+class _Look:
+    """Raises _Waiting when another job waits."""
+
+    def __init__(self) -> None:
+        self.next = time.monotonic() + LOOK_EVERY
+
+    def __call__(self) -> None:
+        if time.monotonic() < self.next:
+            return
+        if queue.others_wait(PRIORITY):
+            raise _Waiting
+        self.next = time.monotonic() + LOOK_EVERY
+
+
+def _observed(session: Session) -> Trace:
+    """The recording as the default policy saw it."""
+    from inspector.replays.analysis import observe
+
+    return observe(session)
+
+
+def _errors_of(ledger: Ledger, said: Ints, *, following: bool = False) -> Errors | None:
+    """Errors of what was said of each call. `following`: of the calls that have one before them in the same stretch;
+    the others are decided on the count of a request that a compaction has replaced."""
+    recorded, epoch = ledger.steps["prompt_tokens"], ledger.steps["epoch"]
+    steps = np.flatnonzero(recorded > 0)
+    if following:
+        steps = steps[1:][epoch[steps[1:]] == epoch[steps[:-1]]]
+    return errors(recorded, said, steps[said[steps] > 0])
+
+
+def _points(ledger: Ledger, heuristic: Ints) -> Points:
+    """The calls to draw: spread evenly, with those among them whose ratio is lowest and highest."""
+    recorded = ledger.steps["prompt_tokens"]
+    steps = np.flatnonzero((recorded > 0) & (heuristic > 0))
+    if not len(steps):
+        return Points([], [], [])
+    ratio = recorded[steps] / heuristic[steps]
+    ends = steps[[int(np.argmin(ratio)), int(np.argmax(ratio))]]
+    shown = np.unique(np.concatenate([thinned(steps, MOST_POINTS - len(ends)), ends]))
+    return Points(shown.tolist(), recorded[shown].tolist(), heuristic[shown].astype(np.int64).tolist())
+
+
+# ---- what pages read
+
+
+def progress(session: Session) -> int:
+    """Events whose texts are counted; all of them once the counts can be shown."""
+    state = Estimate.objects.filter(pk=session.pk, revision=session.revision).values_list("counted", flat=True)
+    return state.first() or 0
+
+
+def load_counts(session: Session) -> dict[str, Ints] | None:
+    """Tokens of every event by each of COLUMNS; None while they are being counted."""
+    stored = _stored(session, "tokenizer")
+    return _kept.get((str(session.pk), session.revision), lambda: _columns(stored())) if stored else None
+
+
+def load_result(session: Session) -> Result | None:
+    """The measured errors; None while they are being measured."""
+    stored = _stored(session, "result")
+    return decode(_unpack(stored()), Result, "errors of estimators") if stored else None
+
+
+def _stored(session: Session, name: str) -> Any:
+    """A way to read a column of the session's estimate; None where it is not there yet."""
+    found = Estimate.objects.filter(pk=session.pk, revision=session.revision, **{f"{name}__isnull": False})
+    return (lambda: found.values_list(name, flat=True).get()) if found.exists() else None
+
+
+def _columns(stored: bytes | None) -> dict[str, Ints]:
+    return unpack_columns(decode(_unpack(stored or b""), Packed, "tokenizer counts"))
+
+
+_kept: Kept[dict[str, Ints]] = Kept(KEPT_BYTES, lambda columns: sum(column.nbytes for column in columns.values()))
+
+
+def _pack(data: bytes) -> bytes:
+    return zstandard.compress(data, convert.ZSTD_LEVEL)
+
+
+def _unpack(data: bytes) -> bytes:
+    return zstandard.decompress(bytes(data))

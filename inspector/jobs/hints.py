@@ -1,0 +1,27 @@
+"""Hints: "import X changed", and nothing else. They may be lost; whoever gets one reads the database."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+
+
+def group(job_id: UUID | str) -> str:
+    return f"import.{UUID(str(job_id)).hex}"
+
+
+def send(job_id: UUID | str) -> None:
+    """Tell watchers on this and other machines. Without Redis the layer does not leave this process, so watchers
+    look at the row themselves a few times a second (api.sockets.ImportConsumer)."""
+    if not settings.REDIS_URL:
+        return
+    try:
+        async_to_sync(get_channel_layer().group_send)(group(job_id), {"type": "changed"})
+    except Exception:
+        log.warning("a hint was not sent; watchers will find out by themselves", exc_info=True)

@@ -1,0 +1,1 @@
+"""One folder per page: its views, what they show, its figures, its addresses."""

@@ -1,0 +1,1 @@
+"""One compaction: what went in, what the summariser saw, what came out."""

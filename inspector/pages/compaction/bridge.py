@@ -1,0 +1,192 @@
+"""The bridge of a compaction in words: a table whose rows and columns add up, and the same as a picture of bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.attribution import ASSUMED, ATTRIBUTION_SOURCES, Attribution
+from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, Bridge, Part
+from guard_core.sessions import Provenance
+from inspector.pages.shared.numbers import percent, signed, step_number, tokens
+
+NAMES = {
+    FIXED: "System prompt, tools, framing",
+    PROLOGUE: "Before this file begins",
+    "user text": "User messages",
+    "model text": "Model messages",
+    "reasoning": "Reasoning",
+    "tool calls": "Tool calls",
+    "tool results": "Tool results",
+    "media": "Pictures and files",
+    REPEATED: "Repeated by a resumed history",
+    INSERTED: "Summary, inserted messages",
+    UNEXPLAINED: "Not explained by this file",
+}
+LESS = "Counts less what this file explains"  # UNEXPLAINED where it is less than 0
+ATTRIBUTED = "attributed"  # a share of the provider's counts
+NOTABLE = 0.02  # of a request: less than this is left unsaid
+
+
+def header(bridge: Bridge) -> list[dict[str, str]]:
+    """The four figures of the head, all in prompt tokens."""
+    before, full, after = bridge.total("before"), bridge.uncompacted, bridge.total("after")
+    grown = f"{signed(bridge.total('grown'))} since then"
+    kept = f"{tokens(after)} of {tokens(full)}"
+    return [
+        _figure(_first(bridge), tokens(before) if bridge.before_source else "–", bridge.before_source, ""),
+        _figure("without the compaction", tokens(full), Provenance.MODELLED.value, grown),
+        _figure(_last(bridge), tokens(after), bridge.after_source, ""),
+        _figure("remaining", percent(after, full, 1), "", kept),
+    ]
+
+
+def _figure(label: str, value: str, source: str, note: str) -> dict[str, str]:
+    return {"label": label, "value": value, "source": source, "note": note}
+
+
+def _first(bridge: Bridge) -> str:
+    if bridge.before_step is None:
+        return "no request before it" if not bridge.before_source else "before, never sent"
+    return f"last request before, step {step_number(bridge.before_step):,}"
+
+
+def _last(bridge: Bridge) -> str:
+    if bridge.after_step is None:
+        return "after, never sent"
+    return f"first request after, step {step_number(bridge.after_step):,}"
+
+
+def _end(word: str, step: int | None) -> str:
+    return word if step is None else f"{word}, step {step_number(step):,}"
+
+
+def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[str, Any]:
+    """Rows of the parts that hold anything, and their sums."""
+    shown = [part for part in bridge.parts if part != Part(part.name, 0, 0, 0, 0, 0)]
+    total = [bridge.total(name) for name in ("before", "grown", "removed", "inserted", "unexplained", "after")]
+    return {
+        "heads": [
+            _end("before", bridge.before_step),
+            "added since",
+            "removed",
+            "inserted",
+            "not explained",
+            _end("after", bridge.after_step),
+        ],
+        "rows": [
+            {
+                "name": _name(part),
+                "cells": _cells(part.before, part.grown, part.removed, part.inserted, part.unexplained, part.after),
+                "source": _source(part.name, attribution, recorded),
+            }
+            for part in shown
+        ],
+        "total": _cells(*total),
+    }
+
+
+def _name(part: Part) -> str:
+    """A part as people call it. Less than nothing is the difference of two measures and no content."""
+    if part.name == UNEXPLAINED and min(part.before, part.after) < 0:
+        return LESS
+    return NAMES[part.name]
+
+
+def _cells(before: int, grown: int, removed: int, inserted: int, unexplained: int, after: int) -> list[str]:
+    changes = (_change(grown), _change(-removed), _change(inserted), _change(unexplained))
+    return [_whole(before), *changes, _whole(after)]
+
+
+def _whole(value: int) -> str:
+    return f"{value:,}".replace("-", "−")
+
+
+def _change(value: int) -> str:
+    return signed(value) if value else ""
+
+
+def _source(name: str, attribution: Attribution, recorded: bool) -> str:
+    if name == UNEXPLAINED:
+        return Provenance.RECOMPUTED.value
+    if not attribution.measured:
+        return ATTRIBUTION_SOURCES[attribution.overhead_source if name == FIXED else ASSUMED]
+    return Provenance.MODELLED.value if name == PROLOGUE or (name == INSERTED and not recorded) else ATTRIBUTED
+
+
+def bars(bridge: Bridge) -> dict[str, Any]:
+    """The bridge as a waterfall: each change begins where the one before it ended; lengths share one scale."""
+    changes = [
+        *([("grown", "added since", bridge.total("grown"))] if bridge.total("grown") else []),
+        *(("removed", NAMES[part.name], -part.removed) for part in bridge.parts if part.removed),
+        *(("inserted", NAMES[part.name], part.inserted) for part in bridge.parts if part.inserted),
+        *(("unexplained", _name(part), part.unexplained) for part in bridge.parts if part.unexplained),
+    ]
+    level = bridge.total("before")
+    steps = [("total", _first(bridge), 0, level)] if bridge.before_source else []
+    for kind, name, change in changes:
+        steps.append((kind, name, level, change))
+        level += change
+    steps.append(("total", _last(bridge), 0, level))
+    scale = max(1, *(max(start, start + change) for _, _, start, change in steps))
+    return {"rows": [_bar(*step, scale) for step in steps], "words": _words(bridge)}
+
+
+def _bar(kind: str, name: str, start: int, change: int, scale: int) -> dict[str, str]:
+    low = max(0, min(start, start + change))
+    return {
+        "kind": kind,
+        "name": name[:1].upper() + name[1:],
+        "value": tokens(change) if kind == "total" else signed(change),
+        "left": f"{100 * low / scale:.2f}",
+        "width": f"{100 * (max(start, start + change) - low) / scale:.2f}",
+    }
+
+
+def _words(bridge: Bridge) -> str:
+    """The picture in one sentence."""
+    removed, inserted, rest = (bridge.total(name) for name in ("removed", "inserted", "unexplained"))
+    unexplained = f" The file does not explain {signed(rest)}." if rest else ""
+    return (
+        f"From {tokens(bridge.uncompacted)} prompt tokens without the compaction, {tokens(removed)} are removed and "
+        f"{tokens(inserted)} inserted: {tokens(bridge.total('after'))} are left.{unexplained}"
+    )
+
+
+def notes(
+    bridge: Bridge,
+    recorded: bool,
+    agent_before: int | None,
+    agent_after: int | None,
+    *,
+    is_replaced: bool = False,
+    cached: int = 0,
+) -> list[str]:
+    """What the table cannot say: the agent's own figures, and what the request after it holds beyond this file.
+    `is_replaced`: the history was compacted or edited again before any call. `cached`: tokens that the first request
+    after it read from the cache, where only the fixed part can be among them; 0: not known."""
+    figures = ((agent_before, "before"), (agent_after, "after"))
+    own = [f"{value:,} tokens {word}" for value, word in figures if value is not None]
+    said = [f"The agent's own figures: {' and '.join(own)}."] if recorded and own else []
+    rest = next(part for part in bridge.parts if part.name == UNEXPLAINED)
+    if bridge.after_step is not None and rest.after > NOTABLE * bridge.total("after"):
+        why = (
+            "what the agent attached again, such as files, or a larger system prompt"
+            if recorded
+            else "what this agent's requests hold beyond its file, as measured at recorded calls"
+        )
+        said.append(f"{rest.after:,} tokens of the first request after it are not in this file: {why}.")
+    fixed = next(part.after for part in bridge.parts if part.name == FIXED)
+    if 0 < cached < fixed - NOTABLE * bridge.total("after"):
+        said.append(
+            f"The first request after it read {cached:,} tokens from the cache, which are system prompt and tools; the "
+            f"other {fixed - cached:,} of that row may be files attached again or reminders."
+        )
+    if min(rest.before, rest.after) < 0:
+        said.append(
+            "The provider counted less than the messages of this file suggest, so their sizes in this table are too "
+            "large: the counts follow something else (a scripted provider, content left out), or content was cut away."
+        )
+    if bridge.after_step is None:
+        why = "No call was made before the history changed again" if is_replaced else "No call came after it"
+        said.append(f"{why}, so the request after it is modelled from the messages that it kept.")
+    return said

@@ -1,0 +1,10 @@
+"""One compaction of a session."""
+
+from django.urls import path, re_path
+
+from inspector.pages.compaction import views
+
+urlpatterns = [
+    path("c/<int:number>/", views.compaction, name="compaction"),
+    re_path(r"^c/(?P<letter>[rp])(?P<index>[0-9]{1,6})/$", views.old_address),
+]

@@ -1,0 +1,292 @@
+"""One compaction, recorded or replayed: what went in, what the summariser saw, what came out."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from guard_core.bridge import recorded_bridge, replayed_bridge
+from guard_core.cached_prefix import cached_prefix
+from guard_core.events import Event, utf8_bytes
+from guard_core.sessions import Provenance
+from guard_core.views import View, content_count
+from inspector.pages.compaction import bridge as bridges
+from inspector.pages.compaction import presenter
+from inspector.pages.compaction.bridge import ATTRIBUTED
+from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.errors.views import plain
+from inspector.pages.session.frame import Frame, frame, number
+from inspector.pages.shared import requests
+from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.numbers import (
+    compaction_index,
+    compaction_number,
+    counted,
+    message_index,
+    message_number,
+    step_number,
+    tokens,
+)
+from inspector.pages.shared.parts import piece
+from inspector.storage import convert
+
+SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
+WHOLE_TEXT = 400_000  # characters that one page ever shows
+PROMPT_EVENTS = 4_000  # messages whose text is read to write the summariser's prompt
+MODELLED = Provenance.MODELLED.value
+FATES = (requests.KEPT, requests.REWRITTEN, requests.SUMMARISED, requests.DROPPED)
+
+
+@require_GET
+def compaction(request: HttpRequest, session_id: UUID, number: int) -> HttpResponse:
+    """A compaction of the recording, or with ?side=replayed of the replay; the number counts from 1."""
+    page = frame(request, session_id)
+    side = request.GET.get("side", "") or page.side
+    count = _count(page, side)
+    if not 1 <= number <= count:
+        return plain(request, 404, "There is no such compaction", _no_such(side, count))
+    item = _item(page, side, compaction_index(number))
+    context = {**page.context(item.side, item.step), "item": item, **_rows(page, item)}
+    if not getattr(request, "htmx", None) or request.htmx.target != "rows":
+        context |= _head(page, item)
+    part, whole = "inspector/compaction/_rows.html", "inspector/compaction/detail.html"
+    return render_part(request, "rows", part, whole, context)
+
+
+@require_GET
+def old_address(request: HttpRequest, session_id: UUID, letter: str, index: str) -> HttpResponse:
+    """Where a compaction of an address of earlier versions is now: r0 was the first recorded one, p0 the replay's."""
+    query = request.GET.copy()
+    if letter == "p":
+        query["side"] = "replayed"
+    path = reverse("compaction", args=[session_id, compaction_number(int(index))])
+    return redirect(f"{path}?{query.urlencode()}" if query else path, permanent=True)
+
+
+def _count(page: Frame, side: str) -> int:
+    return len(page.analysis.replayed.compactions) if side == "replayed" else page.compactions.total
+
+
+def _no_such(side: str, count: int) -> str:
+    which = "The replay makes" if side == "replayed" else "The recording has"
+    return f"{which} {counted(count, 'compaction')}, numbered from 1." if count else f"{which} no compaction."
+
+
+def _item(page: Frame, side: str, index: int) -> Compaction:
+    found = page.analysis
+    if side == "replayed":
+        records = found.replayed.compactions
+        return presenter.replayed_compaction(records, index, int(found.ledger.steps["at"][records[index].step]))
+    counted = page.compactions.compactions[index]
+    earlier = np.flatnonzero(found.ledger.steps["epoch"] < counted.place)
+    before = int(earlier[-1]) if len(earlier) else 0
+    step = counted.step if counted.step >= 0 else before
+    return presenter.recorded_compaction(found.head.compactions, counted.place, index, step)
+
+
+def _head(page: Frame, item: Compaction) -> dict[str, Any]:
+    found, index, made = page.analysis, item.index, _count(page, item.side)
+    side = "" if item.recorded else "replayed"
+    states = presenter.states_of(item, presenter.columns_of(item))
+    return {
+        "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {made:,}",
+        "badges": presenter.badges(item),
+        "sentences": _sentences(page, item),
+        **_bridge(page, item),
+        "previous": page.compaction_url(index - 1, item.side) if index else "",
+        "next": page.compaction_url(index + 1, item.side) if index + 1 < made else "",
+        "step_url": page.paths["steps"] + page.choice.query(at=step_number(item.step), side=side),
+        "step": f"{step_number(item.step):,}" if page.count else "",
+        "fates": _fates(presenter.counts(states, found.attribution)),
+        "texts": _texts(page, item),
+        "prompt": _prompt(page, item),
+        "unseen": _unseen(item, states),
+        "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
+    }
+
+
+def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
+    """From the last request before it to the first one after it, in prompt tokens."""
+    found = page.analysis
+    if item.recorded:
+        bridge = recorded_bridge(found.ledger, found.attribution, found.observed, item.place)
+    else:
+        bridge = replayed_bridge(found.ledger, found.attribution, found.replayed, item.index)
+    return {
+        "figures": bridges.header(bridge),
+        "bridge": bridges.table(bridge, found.attribution, recorded=item.recorded),
+        "bars": bridges.bars(bridge),
+        "bridge_notes": bridges.notes(
+            bridge,
+            item.recorded,
+            item.agent_before,
+            item.agent_after,
+            is_replaced=_is_replaced(page, item),
+            cached=cached_prefix(found.ledger, item.place) if item.recorded else 0,
+        ),
+    }
+
+
+def _is_replaced(page: Frame, item: Compaction) -> bool:
+    """Did another compaction come before any call was made with this one."""
+    return item.recorded and bool((page.analysis.ledger.steps["epoch"] > item.place).any())
+
+
+def _sentences(page: Frame, item: Compaction) -> list[str]:
+    """How it is known, and what a policy decided it by, which is another count than that of the table."""
+    said = [presenter.sentence(item), *item.notes]
+    return said if item.recorded else [*said, presenter.decision(page.analysis.replayed, item.step, item.trigger)]
+
+
+def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """The parts of the bar: as wide as their share of tokens, but never too narrow to read."""
+    whole = max(1, sum(fate["tokens"] for fate in counts))
+    return [
+        {
+            "name": fate["name"],
+            "messages": counted(fate["messages"], "message"),
+            "tokens": tokens(fate["tokens"]),
+            "grow": str(max(1, round(100 * fate["tokens"] / whole))),
+        }
+        for fate in counts
+    ]
+
+
+def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
+    """The messages that stand for what is gone, each cut unless the address asks for all of it."""
+    length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
+    shown = []
+    for found in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item)):
+        part = piece(found["text"], 0, length)
+        more = page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else ""
+        note = _no_text(found["kind"], found["bytes"], item.recorded)
+        size = (
+            f"{found['bytes']:,} bytes, {found['tokens']:,} prompt tokens ({ATTRIBUTED if item.recorded else MODELLED})"
+        )
+        shown.append({"kind": found["kind"], "text": part["text"], "size": size, "more": more, "note": note})
+    return shown
+
+
+def _no_text(kind: str, size: int, recorded: bool) -> str:
+    if recorded:
+        return "The recording holds no text here: the summary is encrypted or was not written down."
+    return f"Only the size of this {kind} is modelled: {size:,} bytes. A replay calls no model."
+
+
+def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
+    """What the summariser was sent: written out for a replay, named as a gap for a recording."""
+    if item.sent is None:
+        return {"note": "Not recorded: this format does not keep what was sent to the summariser."}
+    if content_count(item.sent) > PROMPT_EVENTS:
+        return {"note": f"{counted(content_count(item.sent), 'message')}: too many to write out on a page."}
+    write, policy = page.choice.kind.prompt, page.analysis.policy
+    if write is None:
+        return {"note": "The wording of this agent's summariser prompt is not known here."}
+    prompt = write(policy, page.analysis.window.value, _messages(page, item.sent))
+    text = prompt.user
+    length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
+    part = piece(text, 0, length)
+    return {
+        "system": prompt.system,
+        "text": part["text"],
+        "size": f"{utf8_bytes(text):,} bytes",
+        "more": page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else "",
+    }
+
+
+def _messages(page: Frame, view: View) -> list[Event]:
+    """The messages of a view, with the texts of just its own events."""
+    rows = requests.rows_of(view, 0, content_count(view))
+    wanted = sorted({row.event for row in rows if row.event is not None and row.message is None})
+    events = convert.load_some_events(page.row, wanted)
+    picked = [row.message or events.get(row.event if row.event is not None else -1) for row in rows]
+    return [event for event in picked if event is not None]
+
+
+def _unseen(item: Compaction, states: Any) -> str:
+    """What was dropped before the summariser saw it, in words."""
+    if item.sent is None:
+        return "Unknown: the recording does not say what was left out before the summariser."
+    dropped = np.flatnonzero(states == requests.DROPPED)
+    words = "Arguments of tool calls and the content of tool results: its prompt only names them."
+    if not len(dropped):
+        return words
+    first, last = message_number(int(dropped[0])), message_number(int(dropped[-1]))
+    return f"{counted(len(dropped), 'message')} (#{first} to #{last}), dropped to fit its own window. {words}"
+
+
+def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
+    """A window of the three columns, of one fate or of all."""
+    bits = presenter.columns_of(item)
+    states = presenter.states_of(item, bits)
+    show = page.request.GET.get("show", "")
+    show = show if show in FATES else ""
+    chosen = np.flatnonzero(states == show if show else states != "")
+    start = message_index(number(page.request, "from", 1, 1, max(1, len(chosen))))
+    shown = chosen[start : start + presenter.PAGE]
+    events = convert.load_some_events(page.row, [int(seq) for seq in shown])
+    rows = [_row(page, item, int(seq), events, str(states[seq]), int(bits[seq])) for seq in shown]
+    return {
+        "rows": rows if start or show else [*_inserted_rows(page, item), *rows],
+        "tabs": _tabs(page, item, states, show),
+        "window": _window(page, item, show, start, len(shown), len(chosen)),
+        "sent_note": "What the summariser was sent is not in the recording."
+        if item.sent is None
+        else "“420 of 3,100” means that its prompt shows only that much of a message.",
+    }
+
+
+def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], state: str, bits: int) -> dict[str, Any]:
+    found, exact = page.analysis, item.sent is not None
+    row = presenter.row(seq, events.get(seq), state, bits, found.ledger, found.attribution, exact)
+    return {**row, "badge": presenter.BADGES[state]}
+
+
+def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
+    """The messages that are not in the log come first: they are what is new."""
+    return [
+        {
+            "number": None,
+            "role": text["kind"],
+            "line": " ".join(text["text"].split())[:120],
+            "state": (state := requests.REPEATED if text["kind"] == requests.REPEATED else requests.INSERTED),
+            "badge": presenter.BADGES[state],
+            "before": "",
+            "sent": "",
+            "after": tokens(text["tokens"]),
+        }
+        for text in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item))
+    ]
+
+
+def _repeated(page: Frame, item: Compaction) -> frozenset[int]:
+    """Which of a recorded compaction's inserted messages repeat the log."""
+    return page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
+
+
+def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[str, Any]]:
+    whole = int(np.count_nonzero(states != ""))
+    tabs = [{"label": f"all {whole:,}", "url": page.compaction_url(item.index, item.side), "current": not show}]
+    for fate in FATES:
+        count = int(np.count_nonzero(states == fate))
+        if count:
+            url = page.compaction_url(item.index, item.side, show=fate)
+            tabs.append({"label": f"{fate} {count:,}", "url": url, "current": fate == show})
+    return tabs
+
+
+def _window(page: Frame, item: Compaction, show: str, start: int, shown: int, whole: int) -> dict[str, str]:
+    def url(first: int) -> str:
+        return page.compaction_url(item.index, item.side, show=show, **{"from": message_number(first) if first else ""})
+
+    return {
+        "earlier": url(max(0, start - presenter.PAGE)) if start else "",
+        "later": url(start + shown) if start + shown < whole else "",
+        "words": f"{message_number(start):,} to {start + shown:,} of {whole:,}" if whole else "",
+    }

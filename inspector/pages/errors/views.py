@@ -1,0 +1,60 @@
+"""Error pages in the product's own words."""
+
+from __future__ import annotations
+
+import sys
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from inspector.project.trouble import UNAVAILABLE, Trouble, trouble_of
+
+RETRY_SECONDS = "5"
+
+
+def plain(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
+    """A page that says in one sentence what is wrong; a fragment where htmx asked."""
+    template = "inspector/_notice.html" if request.headers.get("HX-Request") else "error.html"
+    return render(request, template, {"status": status, "title": title, "sentence": sentence}, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return plain(
+        request, 400, "That request makes no sense here", "The address or the form holds something not allowed."
+    )
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return plain(request, 403, "Not allowed", "This page was asked for in a way that is not allowed.")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    sentence = "The form came without its token. Open the page again and repeat what you did."
+    return plain(request, 403, "Please open the page again", sentence)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return plain(
+        request, 404, "There is nothing here", "The session may have been deleted, or the address is mistyped."
+    )
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The last answer. What went wrong while the body was read, before any view, comes here as well."""
+    trouble = trouble_of(sys.exception())
+    if trouble is not None:
+        return troubled(request, trouble)
+    sentence = "An internal error. What is stored is unharmed; see the server log."
+    return plain(request, 500, "Something went wrong", sentence)
+
+
+def troubled(request: HttpRequest, trouble: Trouble) -> HttpResponse:
+    """A full disk or a locked database, in words; as JSON where a script asked."""
+    response: HttpResponse
+    if "application/json" in request.headers.get("Accept", ""):
+        response = JsonResponse({"error": trouble.words}, status=trouble.status)
+    else:
+        response = plain(request, trouble.status, trouble.title, trouble.sentence)
+    if trouble.status == UNAVAILABLE:
+        response["Retry-After"] = RETRY_SECONDS
+    return response

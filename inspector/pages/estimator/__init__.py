@@ -1,0 +1,1 @@
+"""How far estimates of prompt tokens are off."""

@@ -1,0 +1,1 @@
+"""The stress gallery: scenarios of the simulator under policies and profiles."""

@@ -1,0 +1,104 @@
+"""What a scenario of one's own will be, before it is made: its size, where it compacts, its first steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.ledger import Ledger
+from guard_core.simulator.flow import Flow, play
+from guard_core.trace import Trace
+from inspector.figures.sparkline import sparkline, trend, words
+from inspector.pages.gallery.form import ScenarioForm
+from inspector.pages.gallery.step import label_short
+from inspector.pages.gallery.table import loop_lengths, play_trace
+from inspector.pages.shared.numbers import counted, percent, short, step_number, tokens, turn_number
+
+FIRST = 10  # steps shown one by one
+NAMED = 6  # compactions named by their step
+
+
+def preview(form: ScenarioForm) -> dict[str, Any]:
+    """The preview of a form whose fields are all allowed."""
+    made, guard = form.simulation, form.chosen_guard
+    flow = play(made)
+    ledger = Ledger.of(flow.session)
+    trace = play_trace(made, guard, ledger)
+    return {
+        "name": form.name,
+        "guard": guard.name,
+        "facts": _facts(flow, ledger, made.ratio, made.window),
+        "outcome": _outcome(trace),
+        "picture": _picture(trace),
+        "steps": [_step(flow, trace, step) for step in range(min(FIRST, len(trace)))],
+        "left": max(0, len(trace) - FIRST),
+    }
+
+
+def _facts(flow: Flow, ledger: Ledger, ratio: float, window: int) -> list[dict[str, str]]:
+    """The session by itself, with nothing compacted."""
+    every = int(sum(int(ledger.prefix(name)[-1]) for name in ("text_tokens", "inline_tokens", "metadata_tokens")))
+    whole = every + ledger.system_tokens + ledger.tools_tokens
+    real = int(whole * ratio)
+    fixed = ledger.system_tokens + ledger.tools_tokens
+    return [
+        {"name": "Model calls", "value": f"{len(flow.labels):,}", "note": counted(len(flow.session.events), "event")},
+        {"name": "Whole log", "value": short(whole), "note": "tokens est. (bytes // 4)"},
+        {
+            "name": "For the provider",
+            "value": short(real),
+            "note": f"× {ratio:g}, {percent(real, window)} of the window",
+        },
+        {"name": "Fixed", "value": short(fixed), "note": "tokens est., system prompt and tools"},
+    ]
+
+
+def _outcome(trace: Trace) -> list[dict[str, str]]:
+    """What the policy will do, in sentences."""
+    steps = [record.step for record in trace.compactions]
+    named = ", ".join(f"{step_number(step):,}" for step in steps[:NAMED]) + (" …" if len(steps) > NAMED else "")
+    said = [_say("compaction", f"{counted(len(steps), 'compaction')}, at step {named}.")] if steps else []
+    if not steps:
+        said = [_say("", "No compaction: the count never reaches the threshold.")]
+    peak = int(trace.columns["modelled_prompt_tokens"].max())
+    said.append(
+        _say("", f"The largest request has {tokens(peak)} prompt tokens, {percent(peak, trace.window)} of the window.")
+    )
+    if overflows := int(trace.columns["overflow"].sum()):
+        said.append(_say("overflow", f"{counted(overflows, 'request')} larger than the window."))
+    if loops := loop_lengths(trace):
+        said.append(
+            _say("overflow", f"A loop: {max(loops)} compactions in a row, none of which gets below the threshold.")
+        )
+    return said
+
+
+def _say(kind: str, text: str) -> dict[str, str]:
+    return {"kind": kind, "text": text}
+
+
+def _picture(trace: Trace) -> dict[str, Any]:
+    columns = trace.columns
+    tokens_sent = columns["modelled_prompt_tokens"]
+    limit = int(columns["threshold"].max(initial=-1))
+    shown = trend(tokens_sent, columns["fired"], columns["overflow"], threshold=limit, window=trace.window)
+    drawn = sparkline(shown, 420, 90)
+    steps = [record.step for record in trace.compactions]
+    return {
+        "drawn": drawn,
+        "marks": " ".join(f"M{x} 1l-3 -5h6z" for x in drawn.compactions),
+        "over": " ".join(f"M{x} {y}m-2.5 -2.5l5 5m0 -5l-5 5" for x, y in drawn.overflows),
+        "words": words(shown, len(trace), int(tokens_sent.max()), steps),
+    }
+
+
+def _step(flow: Flow, trace: Trace, step: int) -> dict[str, Any]:
+    value = {name: int(column[step]) for name, column in trace.columns.items() if column.dtype.kind == "i"}
+    return {
+        "step": step_number(step),
+        "what": f"turn {turn_number(flow.turns[step]):,}, {label_short(flow.labels[step])}",
+        "messages": f"{value['contents_sent']:,}",
+        "decided": tokens(value["decision_tokens"]),
+        "prompt": tokens(value["modelled_prompt_tokens"]),
+        "fired": bool(value["fired"]),
+        "overflow": bool(value["overflow"]),
+    }

@@ -1,0 +1,191 @@
+"""Runs of the stress gallery: all scenarios under a choice of guards, as a job with progress and a lease."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import zstandard
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from guard_core import __version__
+from guard_core.errors import GuardError
+from guard_core.recordings.formats import native
+from guard_core.simulator.flow import Simulation, play
+from guard_core.simulator.scenarios import SCENARIOS, Scenario
+from inspector.ingest.importing import submit
+from inspector.ingest.uploads import receive
+from inspector.jobs import queue
+from inspector.jobs.heartbeats import silent
+from inspector.models import Import
+from inspector.models.gallery import GalleryRun
+from inspector.pages.gallery.table import Guard, Row, rows_for
+
+LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
+MAX_ATTEMPTS = 3
+NOTE_EVERY = 0.1  # seconds between two notes of progress
+KEPT_RUNS = 40  # older results are dropped; they can be made again at any time
+CANCELLED = "Cancelled. The scenarios run so far were not stored."
+SHAPE = 2  # of a stored row; raise it when rows change, so that older results are made again
+UNDER_WAY = (GalleryRun.State.RECEIVED, GalleryRun.State.RUNNING)
+
+
+@cache
+def engine_key() -> str:
+    """What a result depends on beside the choice: the engine's version and the scenarios."""
+    digest = hashlib.sha256(msgspec.msgpack.encode(list(SCENARIOS.values())))
+    return f"{__version__}-{SHAPE}-{digest.hexdigest()[:16]}"
+
+
+def choice_key(chosen: Iterable[Guard]) -> str:
+    return " ".join(guard.name for guard in chosen)
+
+
+def guards_of(run: GalleryRun) -> tuple[Guard, ...]:
+    return tuple(Guard(*name.partition("/")[::2]) for name in run.choice.split())
+
+
+def latest_run(chosen: Iterable[Guard], *states: str) -> GalleryRun | None:
+    """The newest run of a choice, by state if wanted; results of another engine do not count."""
+    found = GalleryRun.objects.filter(choice=choice_key(chosen), engine=engine_key())
+    return (found.filter(state__in=states) if states else found).order_by("-created").first()
+
+
+def start_run(chosen: tuple[Guard, ...]) -> GalleryRun:
+    """The run under way for this choice, the result that is there, or a new job."""
+    known = latest_run(chosen, *UNDER_WAY, GalleryRun.State.DONE)
+    if known is not None:
+        return known
+    with transaction.atomic():
+        run = GalleryRun.objects.create(choice=choice_key(chosen), engine=engine_key(), total=len(SCENARIOS))
+        queue.enqueue("play_gallery", str(run.pk))
+    return run
+
+
+def cancel_run(run: GalleryRun) -> None:
+    """End a run now. A worker that plays it notices at its next scenario and cannot store anything any more."""
+    GalleryRun.objects.filter(pk=run.pk, state__in=UNDER_WAY).update(
+        state=GalleryRun.State.CANCELLED, message=CANCELLED, finished=timezone.now()
+    )
+
+
+def recover_runs() -> int:
+    """Take runs back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
+    stale = GalleryRun.objects.filter(silent("heartbeat", LEASE), state=GalleryRun.State.RUNNING)
+    return sum(_take_back(run) for run in stale)
+
+
+def _take_back(run: GalleryRun) -> bool:
+    mine = GalleryRun.objects.filter(pk=run.pk, state=GalleryRun.State.RUNNING, lease=run.lease)
+    if run.attempts >= MAX_ATTEMPTS:
+        message = f"The worker died {run.attempts} times while running the scenarios. Run them again to retry."
+        return bool(mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now()))
+    return _queue_again(run, mine)
+
+
+def _queue_again(run: GalleryRun, mine: Any) -> bool:
+    with transaction.atomic():
+        if not mine.update(state=GalleryRun.State.RECEIVED, lease="", done=0):
+            return False
+        queue.enqueue("play_gallery", str(run.pk))
+    return True
+
+
+class _Ended(Exception):
+    """The run was cancelled, or another worker took it over."""
+
+
+def run_gallery(run_id: str) -> None:
+    """Play all scenarios of a run and store the table. Does nothing when another worker has the run."""
+    lease = uuid4().hex
+    free = GalleryRun.objects.filter(pk=run_id, state=GalleryRun.State.RECEIVED)
+    if not free.update(state=GalleryRun.State.RUNNING, lease=lease, heartbeat=Now(), done=0):
+        return
+    run = GalleryRun.objects.get(pk=run_id)
+    mine = GalleryRun.objects.filter(pk=run_id, state=GalleryRun.State.RUNNING, lease=lease)
+    mine.update(attempts=run.attempts + 1)
+    try:
+        rows = play_all(guards_of(run), _noter(mine))
+        mine.update(
+            state=GalleryRun.State.DONE, done=run.total, result=packed(rows), message="", finished=timezone.now()
+        )
+        _drop_old()
+    except _Ended:
+        return
+    except GuardError as error:
+        mine.update(state=GalleryRun.State.FAILED, message=str(error)[:2_000], finished=timezone.now())
+    except MemoryError:
+        message = "There was not enough memory to run the scenarios."
+        mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now())
+    except Exception:
+        message = "An internal error stopped a scenario; see the server log."
+        mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now())
+        raise
+    except BaseException:  # the worker is asked to end: hand the run back
+        _queue_again(run, mine)
+        raise
+
+
+def play_all(chosen: tuple[Guard, ...], note: Callable[[int], None] = lambda done: None) -> list[Row]:
+    """All scenarios under all guards; `note` hears how many scenarios are done."""
+    rows: list[Row] = []
+    for done, scenario in enumerate(SCENARIOS.values(), 1):
+        rows += rows_for(scenario, chosen)
+        note(done)
+    return rows
+
+
+def _noter(mine: Any) -> Callable[[int], None]:
+    noted = time.monotonic()
+
+    def note(done: int) -> None:
+        nonlocal noted
+        if time.monotonic() - noted < NOTE_EVERY:
+            return
+        noted = time.monotonic()
+        if not mine.update(done=done, heartbeat=Now()):
+            raise _Ended
+
+    return note
+
+
+def _drop_old() -> None:
+    kept = GalleryRun.objects.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
+    GalleryRun.objects.exclude(pk__in=list(kept)).exclude(state__in=UNDER_WAY).delete()
+
+
+def packed(rows: list[Row]) -> bytes:
+    return zstandard.compress(msgspec.json.encode(rows))
+
+
+def rows_of(run: GalleryRun | None) -> list[Row]:
+    """The table of a run that is done; nothing for any other."""
+    if run is None or run.state != GalleryRun.State.DONE or run.result is None:
+        return []
+    return msgspec.json.decode(zstandard.decompress(bytes(run.result)), type=list[Row])
+
+
+# ---- a scenario as a session
+
+
+def open_scenario(scenario: Scenario) -> Import:
+    """The import of a scenario's sessions through the normal pipeline; the same scenario is the same recording."""
+    many = len(scenario.simulations) > 1
+    sessions = [
+        play(simulation, title=f"{scenario.name}, part {number}" if many else scenario.name).session
+        for number, simulation in enumerate(scenario.simulations, 1)
+    ]
+    return submit(receive(native.write_all(sessions), f"{scenario.name}.jsonl"))
+
+
+def open_simulation(simulation: Simulation, title: str) -> Import:
+    """The import of one simulation, made in the form."""
+    return submit(receive([native.write(play(simulation, title=title).session)], f"{title}.jsonl"))

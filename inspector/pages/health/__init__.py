@@ -1,0 +1,1 @@
+"""Is the server up and fit to work."""

@@ -1,0 +1,1 @@
+"""An import while it runs, and its report."""

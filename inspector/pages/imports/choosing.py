@@ -1,0 +1,48 @@
+"""The sessions of one file, to choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inspector.ingest.importing import Report
+from inspector.models import Session
+from inspector.pages.library.presenter import peak_source
+from inspector.pages.shared.numbers import DASH
+
+NEW, LONGER = "new", "longer"
+
+
+def row(session: Session, report: Report) -> dict[str, Any]:
+    """One session as the page and its script show it; texts are shown, numbers sort. The peak is the
+    list's: the largest request in prompt tokens, recorded or modelled."""
+    started, key = session.started_at, str(session.pk)
+    return {
+        "id": key,
+        "url": session.get_absolute_url(),
+        "title": session.title,
+        "standing": _standing(key, report),
+        "model": session.model or DASH,
+        "started": f"{started:%Y-%m-%d %H:%M}" if started else DASH,
+        "messages": session.events,
+        "calls": session.calls,
+        "peak": session.peak_tokens,
+        "peak_source": peak_source(session),
+        "compactions": session.compactions,
+    }
+
+
+def known_words(report: Report) -> str:
+    """What a file brought that comes again: empty where none of its sessions was here."""
+    if not report.known:
+        return ""
+    known, extended = len(report.known), len(report.extended)
+    here = f"{known:,} of them {'was' if known == 1 else 'were'} here already"
+    if not extended:
+        return f"{here}, unchanged"
+    return f"{here}, and {'it' if extended == known == 1 else f'{extended:,}'} went on"
+
+
+def _standing(key: str, report: Report) -> str:
+    if not report.known:
+        return ""
+    return LONGER if key in report.extended else "" if key in report.known else NEW

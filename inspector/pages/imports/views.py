@@ -1,0 +1,112 @@
+"""An import while it runs, and its report when it has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from inspector.figures.first_look import picture
+from inspector.ingest.importing import cancel_import, report_of, sessions_of, start_import
+from inspector.ingest.uploads import lacks_log
+from inspector.models import Import, Session
+from inspector.pages.errors.views import plain
+from inspector.pages.imports import choosing
+from inspector.pages.library.views import undo
+from inspector.storage import deleting
+
+PHASES = {"received": "received", "parsed": "reading", "counted": "counting tokens", "indexed": "storing"}
+MAX_LISTED = 100  # sessions named on the report page; its script shows the others as one asks for them
+
+
+@require_safe
+def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The page of one import. A clean import of one session goes on to it, unless the report was asked for."""
+    job = _job(pk)
+    if "report" not in request.GET and (session := session_of(job)):
+        return redirect(session)
+    return render(request, "inspector/imports/detail.html", {**_context(job), **undo(request.GET.get("undo", ""))})
+
+
+@require_safe
+def status(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The part of the page that changes. Tells the browser to go on to the session when there is one."""
+    job = _job(pk)
+    response = render(request, "inspector/imports/_status.html", _context(job))
+    if session := session_of(job):
+        response.headers["HX-Redirect"] = session.get_absolute_url()
+    return response
+
+
+@require_POST
+def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Stop reading; nothing of the file is kept."""
+    cancel_import(_job(pk))
+    return redirect("import_detail", pk)
+
+
+@require_POST
+def again(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Read the kept bytes once more."""
+    job = _job(pk)
+    if job.recording is None:
+        return plain(request, 409, "The file was not stored", "The import failed: upload the file again.")
+    return redirect(start_import(job.recording, strict=job.strict, window=job.window))
+
+
+@require_POST
+def choose(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Keep the chosen sessions of a file; the others go off the list, with an undo.
+
+    `out` names them; without script it is those of `listed` that came without their tick (`id`).
+    """
+    job = _job(pk)
+    out = _keys(request.POST.get("out", "")) | (_keys(request.POST.get("listed", "")) - set(request.POST.getlist("id")))
+    mine = out & set(map(str, sessions_of(job).values_list("pk", flat=True)))
+    undo = deleting.delete(sessions_of(job).filter(pk__in=mine))
+    query = f"?report&undo={undo}" if undo else "?report"
+    return HttpResponseRedirect(f"{job.get_absolute_url()}{query}")
+
+
+def _keys(text: str) -> set[str]:
+    return set(text.split(",")) - {""}
+
+
+def session_of(job: Import) -> Session | None:
+    """The session to go on to: the only one, of an import that left nothing out."""
+    report = report_of(job)
+    if report is None or report.problem_count or len(report.sessions) != 1:
+        return None
+    return Session.objects.filter(pk=report.sessions[0], deleted=None).first()
+
+
+def _job(pk: UUID) -> Import:
+    return get_object_or_404(Import.objects.select_related("recording"), pk=pk)
+
+
+def _context(job: Import) -> dict[str, Any]:
+    report = report_of(job)
+    found = sessions_of(job).filter(deleted=None).order_by("ordinal", "pk")
+    rows = [choosing.row(session, report) for session in found] if report else []
+    names = list(PHASES)
+    recording = job.recording
+    reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
+    places = [
+        (word, "done" if n < reached else "now" if n == reached else "") for n, word in enumerate(PHASES.values())
+    ]
+    return {
+        "job": job,
+        "look": None if job.ended else picture(job.first_look),
+        "report": report,
+        "sessions": rows[:MAX_LISTED],
+        "all_sessions": rows if len(rows) > 1 else [],
+        "known_words": choosing.known_words(report) if report else "",
+        "listed": ",".join(row["id"] for row in rows[:MAX_LISTED]),
+        "phases": places,
+        "wal_missing": report is not None and recording is not None and lacks_log(recording),
+        "skipped": sorted(report.skipped.items(), key=lambda item: -item[1]) if report else [],
+        "share": round(100 * report.reported / report.steps) if report and report.steps else 0,
+    }

@@ -1,0 +1,242 @@
+"""What the session list shows: rows, column heads, totals, filters, and where agents keep their sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.paginator import Page
+
+from guard_core.findings import NEAR_MISS_SHARE
+from guard_core.recordings import LABELS
+from inspector.models import Session, Tag
+from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Listing, choices
+from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
+
+NUMERIC = ("calls", "compactions")
+FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
+NEAR, OVER = round(100 * NEAR_MISS_SHARE), 100  # per cent of the window
+
+# Where each agent leaves its sessions: what a person looks for first.
+PLACES = {
+    "claude-code": "~/.claude/projects/…/*.jsonl",
+    "codex": "~/.codex/sessions/…/rollout-*.jsonl",
+    "gemini-cli": "~/.gemini/tmp/…/chats/*.json",
+    "opencode": "~/.local/share/opencode/opencode.db",
+    "pi": "~/.pi/agent/sessions/…/*.jsonl",
+    "copilot-cli": "~/.copilot/session-state/…/events.jsonl",
+    "crush": ".crush/crush.db",
+    "hermes": "~/.hermes/state.db",
+    "aider": ".aider.chat.history.md",
+    "adk": "sessions as JSON or SQLite",
+    "inspect": "logs/*.eval, or .json",
+    "openhands": "trajectory JSON",
+    "swe-agent": "trajectories/…/*.traj",
+    "mini-swe-agent": "*.traj.json",
+    "atif": "trajectory.json",
+    "otel": "OTLP JSON with GenAI or OpenInference spans",
+    "langchain": "messages or runs as JSON",
+    "openai-chat": "messages, or request and response logs",
+    "openai-responses": "input and output items",
+    "anthropic-messages": "messages, or request and response logs",
+    "cline": "api_conversation_history.json",
+    "compaction-inspector": "our own export",
+}
+
+
+# Columns of the list, each with what else it sorts by: what is shown small in the same column.
+COLUMNS = {
+    "title": ("agent", "size"),
+    "verdict": (),
+    "model": (),
+    "date": ("added",),
+    "calls": ("turns",),
+    "peak": (),
+    "compactions": (),
+}
+# Kinds of findings as people call them, in the order of the menu.
+KINDS = {
+    "window_contradicted": "window contradicted",
+    "window_doubted": "window doubtful",
+    "overflow": "overflow",
+    "late": "compacted too late",
+    "counted_over": "over the window when compacted",
+    "no_fit": "nothing fits the window",
+    "near_miss": "near miss",
+    "request_lost": "request lost",
+    "tail_lost": "kept messages lost",
+    "loop": "loop",
+    "thrash": "compacts often",
+    "summary_not_kept": "summary not kept",
+    "grown": "larger after a compaction",
+    "still_over": "still over the threshold",
+    "needless": "needless compaction",
+    "needed": "needed compaction",
+    "avoided_overflows": "avoids overflows",
+    "timing_gap": "caught only by the estimate",
+    "correction_limited": "correction hit its limit",
+    "inline_data": "inline data",
+    "stacked_continuations": "stacked continuations",
+    "empty_summary": "empty summary",
+    "fallback_summary": "fallback summary",
+    "sealed_summary": "sealed summary",
+    "silent_truncation": "silent truncation",
+    "no_usage": "no usage",
+}
+MARKS = {  # sign, name for screen readers
+    Session.Severity.ERROR: ("✕", "Error"),
+    Session.Severity.WARNING: ("!", "Warning"),
+    Session.Severity.FINE: ("✓", "Fine"),
+    Session.Severity.UNJUDGED: ("–", ""),
+}
+CHECKING = "Being checked with the window and the version in use …"
+NO_CALLS = "No model call in this session."
+
+
+def row(session: Session) -> dict[str, Any]:
+    """One line of the list."""
+    return {
+        "id": str(session.pk),
+        "title": session.title,
+        "url": session.get_absolute_url(),
+        "format": LABELS.get(session.format, session.format),
+        "agent": "" if session.agent.lower() in _same(session.format) else session.agent,
+        "model": session.model or DASH,
+        "started": session.started_at,
+        "added": session.created,
+        "size": size(session.recording.size),
+        "calls": tokens(session.calls),
+        "turns": counted(session.turns, "turn"),
+        "compactions": session.compactions,
+        "tags": [tag.name for tag in session.tags.all()],
+        "verdict": _verdict(session),
+        "fill": _fill(session),
+    }
+
+
+def _same(format_: str) -> tuple[str, ...]:
+    return format_.lower(), LABELS.get(format_, "").lower()
+
+
+def _verdict(session: Session) -> dict[str, str]:
+    """The verdict with its mark; what is outdated is not shown as one."""
+    if not session.is_assessed:
+        return {"words": CHECKING, "level": "unjudged", "sign": "…", "name": ""}
+    severity = Session.Severity(session.severity)
+    sign, name = MARKS[severity]
+    words = session.verdict.replace(" %", f"{NARROW}%") or (NO_CALLS if not session.calls else "")
+    return {"words": words, "level": severity.name.lower(), "sign": sign, "name": name}
+
+
+def _fill(session: Session) -> dict[str, Any]:
+    """The largest request: how much of the window it fills, and whether it was counted or modelled."""
+    fill = session.fill
+    source = peak_source(session)
+    return {
+        "known": session.peak_tokens > 0,
+        "percent": "<1" if 0 < fill < 0.5 else f"{fill:,.0f}",
+        "width": f"{min(fill, 100):.1f}",
+        "level": "over" if fill > OVER else "near" if fill >= NEAR else "fine",
+        "tokens": short(session.peak_tokens),
+        "exact": f"{session.peak_tokens:,} of {session.effective_window:,} tokens, {source or 'recorded'}",
+        "source": source,
+    }
+
+
+def peak_source(session: Session) -> str:
+    """Where the largest request's tokens come from, in a word; "" where the provider counted it."""
+    return "" if session.peak_source == "recorded" else "modelled" if session.reported_calls else "estimated"
+
+
+def heads(listing: Listing) -> list[dict[str, Any]]:
+    """The column heads; each sorts, a second time the other way round."""
+    return [
+        {**_head(listing, name), "num": name in NUMERIC, "more": [_head(listing, each) for each in more]}
+        for name, more in COLUMNS.items()
+    ]
+
+
+def _head(listing: Listing, name: str) -> dict[str, Any]:
+    down, up = f"-{name}", name
+    first, second = (down, up) if name in FIRST_DOWN else (up, down)
+    return {
+        "name": name,
+        "title": SORTS[name][0],
+        "url": listing.address(sort=second if listing.sort == first else first),
+        "order": {up: "ascending", down: "descending"}.get(listing.sort, ""),
+    }
+
+
+def filters(listing: Listing) -> dict[str, Any]:
+    """The filter form: what may be chosen, and what is."""
+    return {
+        "severity": [
+            {"name": name, "label": label, "on": name in listing.severity} for name, (label, _) in SEVERITY.items()
+        ],
+        "has": [{"name": name, "label": label, "on": name in listing.has} for name, (label, _) in HAS.items()],
+        "menus": [
+            {"name": "kind", "label": "Finding", "any": "any", "options": _kinds(listing.kind)},
+            {"name": "agent", "label": "Agent", "any": "any", "options": _options(choices("agent"), listing.agent)},
+            {"name": "format", "label": "Format", "any": "any", "options": _formats(listing.format)},
+            {"name": "model", "label": "Model", "any": "any", "options": _options(choices("model"), listing.model)},
+            {"name": "tag", "label": "Tag", "any": "any", "options": _options(tag_names(), listing.tag)},
+        ],
+        "more": listing.more,
+    }
+
+
+def tag_names() -> list[str]:
+    """Every tag that a listed session carries."""
+    return list(Tag.objects.filter(sessions__deleted=None).values_list("name", flat=True).distinct()[:200])
+
+
+def totals_line(sums: dict[str, int]) -> list[str]:
+    """The sums over what was found, in words."""
+    parts = [counted(sums["sessions"], "session"), counted(sums["calls"], "model call")]
+    if sums["tokens"]:
+        parts.append(f"{amount(sums['tokens'])} prompt tokens recorded")
+    parts.append(counted(sums["compactions"], "compaction"))
+    if sums["errors"]:
+        parts.append(f"{sums['errors']:,} with errors")
+    if sums["overflowing"]:
+        parts.append(f"{sums['overflowing']:,} with overflow")
+    return parts
+
+
+def pages(listing: Listing, page: Page[Session]) -> dict[str, Any]:
+    """Links to the pages before and after."""
+    return {
+        "number": page.number,
+        "count": page.paginator.num_pages,
+        "first": page.start_index(),
+        "last": page.end_index(),
+        "total": page.paginator.count,
+        "earlier": listing.address(page=page.number - 1) if page.has_previous() else "",
+        "later": listing.address(page=page.number + 1) if page.has_next() else "",
+    }
+
+
+def formats() -> list[dict[str, Any]]:
+    """What is read, each with the place where its agent keeps it; agents first, in the order of PLACES."""
+    order = list(PLACES)
+    names = sorted(LABELS, key=lambda name: order.index(name) if name in order else len(order))
+    places = ((name, PLACES.get(name, "")) for name in names)
+    return [{"label": LABELS[name], "place": place, "is_path": " " not in place} for name, place in places]
+
+
+def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
+    values = list(values)
+    if chosen and chosen not in values:
+        values.insert(0, chosen)
+    return [{"value": value, "label": value, "on": value == chosen} for value in values]
+
+
+def _kinds(chosen: str) -> list[dict[str, Any]]:
+    return [{**option, "label": KINDS.get(option["value"], option["value"])} for option in _options(KINDS, chosen)]
+
+
+def _formats(chosen: str) -> list[dict[str, Any]]:
+    return [
+        {**option, "label": LABELS.get(option["value"], option["value"])}
+        for option in _options(choices("format"), chosen)
+    ]

@@ -1,0 +1,15 @@
+"""The list of sessions, and what is done to them."""
+
+from django.urls import path
+
+from inspector.pages.library import actions, views
+
+urlpatterns = [
+    path("s/<uuid:pk>/rename", actions.rename, name="session_rename"),
+    path("s/<uuid:pk>/delete", actions.delete, name="session_delete"),
+    path("", views.home, name="home"),
+    path("sessions/bulk", actions.bulk, name="sessions_bulk"),
+    path("sessions/restore", actions.restore, name="sessions_restore"),
+    path("imports/dismiss", actions.dismiss, name="imports_dismiss"),
+    path("imports/undismiss", actions.undismiss, name="imports_undismiss"),
+]

@@ -1,0 +1,102 @@
+"""The front page: all sessions with search, filters and sums, or the ways to begin when there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.paginator import Paginator
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from guard_core.simulator.samples import SAMPLES
+from inspector.models import Import, Session
+from inspector.pages.library import presenter
+from inspector.pages.library.dismissing import COOKIE, Dismissed, failed_lately
+from inspector.pages.library.listing import PAGE_SIZE, Listing, rows_of, totals
+from inspector.pages.shared.htmx import wants_part
+from inspector.storage import deleting
+
+IMPORTS_SHOWN = 8
+ASIDE_NAMED = 4  # files of a folder that are no sessions
+UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """The list, one part of it for htmx, or the empty state. Every state is in the address."""
+    if wants_part(request, "imports"):
+        return _imports_part(request)
+    listing = Listing.parse(request.GET)
+    is_empty = not Session.objects.filter(deleted=None).exists()
+    context = {**bringing_in(), **undo(request.GET.get("undo", "")), **imports(request)}
+    if is_empty and not listing.filtered:
+        return render(request, "inspector/library/empty.html", context)
+    context.update(listed(listing, request.GET.get("rename", "")))
+    template = "_list.html" if wants_part(request, "sessions") else "list.html"
+    return render(request, f"inspector/library/{template}", context)
+
+
+def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
+    """What the list shows: one page of rows, heads, sums, filters."""
+    found = listing.sessions()
+    sums = totals(found)
+    paginator = Paginator(found, PAGE_SIZE)
+    paginator.count = sums["sessions"]  # known already
+    page = paginator.get_page(listing.page)
+    return {
+        "listing": listing,
+        "rows": [presenter.row(session) for session in rows_of(page.object_list)],
+        "heads": presenter.heads(listing),
+        "totals": presenter.totals_line(sums),
+        "pages": presenter.pages(listing, page),
+        "filters": presenter.filters(listing),
+        "address": listing.address(page=page.number),
+        "first_page": listing.address(),
+        "renaming": renaming,
+    }
+
+
+def bringing_in() -> dict[str, Any]:
+    """The upload panel."""
+    return {"samples": SAMPLES.values(), "formats": presenter.formats()}
+
+
+def undo(key: str) -> dict[str, Any]:
+    """The offer to bring back what was just deleted."""
+    found = deleting.deleted_together(key) if key else None
+    return {"undo": key, "undo_count": found.count() if found is not None else 0}
+
+
+def imports(request: HttpRequest) -> dict[str, Any]:
+    """Files being read, and those of the last minutes that could not be and were not dismissed."""
+    recent, dismissed = failed_lately(), Dismissed.parse(request.COOKIES.get(COOKIE, ""))
+    failed = dismissed.shown(recent)
+    aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
+    wanted = Q(state__in=UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
+    found = Import.objects.filter(wanted).order_by("-created")
+    shown = list(found[:IMPORTS_SHOWN])
+    earlier = request.GET.get("dismissed", "")
+    return {
+        "imports": shown,
+        "imports_more": max(0, found.count() - len(shown)),
+        "imports_waiting": Import.objects.filter(state__in=UNDER_WAY).count(),
+        "imports_aside": aside.count(),
+        "imports_failed": failed.count(),
+        "aside_names": list(aside.order_by("name").values_list("name", flat=True).distinct()[:ASIDE_NAMED]),
+        "dismissed_before": earlier,
+        "dismissed_count": Dismissed.parse(earlier).shown(recent).count() - failed.count() if earlier else 0,
+    }
+
+
+def _imports_part(request: HttpRequest) -> HttpResponse:
+    """Asked for once a second while files are read; tells the list when another one is there."""
+    shown = QueryDict(urlsplit(request.htmx.current_url or "").query)  # type: ignore[attr-defined]
+    listing = Listing.parse(shown)
+    context = {**imports(request), "address": listing.address(page=listing.page)}
+    response = render(request, "inspector/library/_imports.html", context)
+    if request.GET.get("waiting", "") != str(context["imports_waiting"]):
+        response["HX-Trigger"] = "sessions-changed"
+    return response

@@ -1,0 +1,1 @@
+"""The overview of a session: verdict, chart, findings, what-if."""

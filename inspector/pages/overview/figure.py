@@ -1,0 +1,463 @@
+"""The main chart: prompt tokens against threshold and window, the correction factor, and the watermark, over steps."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from guard_core.forecast import Forecast
+from inspector.figures import theme
+from inspector.figures.decimate import MAX_MARKS, MAX_POINTS, crossings, highest_steps, kept_steps, thinned
+from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
+from inspector.pages.overview.uncertainty import share_off
+from inspector.pages.shared.numbers import step_number
+
+MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
+TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 188
+TRACK_POINTS = 150  # and as many compactions, in 24 pixels of height
+LABEL_GAP = 15  # pixels between two labels at the right edge
+FEW_MARKS = 60  # more marks than this are drawn small
+MAX_BANDS = 60  # bands are nodes of the page
+RECORDED_MARK = ("triangle-down", "line-ns")  # of a compaction: where they are few, and where they are many
+REPLAYED_MARK = ("triangle-down-open", "line-ew")
+DENSE = 60  # more compactions in view than this, and only the recording is drawn in full
+EDGE_POINTS = 120  # of the upper edge of a dense replay
+AT_STEP = " at step %{x:,d}"
+WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
+
+
+def context_timeline(
+    data: Timeline,
+    start: int = 0,
+    stop: int | None = None,
+    limit: int = MAX_POINTS,
+    forecast: Forecast | None = None,
+) -> go.Figure:
+    """The figure for the steps from `start` to `stop` (exclusive), with at most `limit` points a series.
+
+    Its x axis counts steps from 1, as people do; everything else here counts from 0. `forecast` gives the band around
+    what is modelled.
+    """
+    stop = len(data) if stop is None else min(stop, len(data))
+    start = max(0, min(start, stop))
+    steps = drawn_steps(data, start, stop, limit)
+    top = y_top(data, start, stop)
+    traces = [
+        *_band_traces(data, steps, forecast or {}),
+        *_main_traces(data, steps, top),
+        *_mark_traces(data, start, stop),
+        *_factor_traces(data, steps),
+    ]
+    for number, track in enumerate(data.tracks):
+        traces += _track_traces(track, steps, f"y{number + 3}")
+    layout = theme.layout(
+        TOP + BOTTOM + _edges(data)[-1],
+        template=go.layout.Template(),
+        margin={"l": LEFT, "r": RIGHT, "t": TOP, "b": BOTTOM},
+        legend={
+            "orientation": "h",
+            "traceorder": "normal",
+            "x": 0,
+            "y": 1.0,
+            "yanchor": "bottom",
+            "font": {"size": 11, "color": theme.MUTED},
+        },
+        shapes=_bands(data, start, stop) + _factor_lines(data),
+        annotations=_edge_labels(data, steps, top) + _row_titles(data),
+        **_axes(data, start, stop, top, "step (model call)"),
+    )
+    return go.Figure(data=[_named(trace) for trace in traces], layout=layout)
+
+
+def _named(trace: dict[str, Any]) -> dict[str, Any]:
+    """A trace whose name is part of what hovering says: plotly would write "name : value"."""
+    if "hovertemplate" not in trace:
+        return trace
+    return {**trace, "hovertemplate": f"{trace['name']}: {trace['hovertemplate']}<extra></extra>"}
+
+
+def rows_of(data: Timeline) -> str:
+    """The rows in a word, by which static/css/overview.css knows the height before the figure is drawn."""
+    return f"{2 + len(data.tracks)}" if _has_factor(data) else f"{1 + len(data.tracks)}-short"
+
+
+def drawn_steps(data: Timeline, start: int, stop: int, limit: int = MAX_POINTS) -> Ints:
+    """The steps that the chart and its table show."""
+    series = [data.recorded, data.calibrated]
+    must = [data.compactions, data.overflows, data.near_misses]
+    wish = [crossings(data.recorded, data.threshold), crossings(data.calibrated, data.threshold)]
+    if data.replayed is not None:
+        series.append(data.replayed.prompt_tokens)
+        must += [data.replayed.compactions, data.replayed.overflows, _divergence(data)]
+    return kept_steps(series, np.unique(np.concatenate(must)), np.unique(np.concatenate(wish)), start, stop, limit)
+
+
+def y_top(data: Timeline, start: int, stop: int) -> float:
+    """The upper end of the token axis: all series, and window and threshold unless they are far away."""
+    part = slice(start, stop)
+    columns = [data.recorded[part], data.heuristic[part], data.calibrated[part]]
+    if data.replayed is not None:
+        columns.append(data.replayed.prompt_tokens[part])
+    marked = np.concatenate([data.overflows, data.near_misses])
+    columns.append(data.requests[marked[(marked >= start) & (marked < stop)]])
+    highest = max((float(np.nanmax(column)) for column in columns if not np.isnan(column).all()), default=1.0)
+    lines = [float(data.window), *(float(x) for x in data.threshold[start:stop][:1])]
+    near = [value for value in lines if not np.isnan(value) and highest >= WINDOW_SHARE * value]
+    return 1.06 * max([highest, *near, 1.0])
+
+
+def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
+    """The lines of the main row, those that matter most last, so that they are drawn over the others. What has no
+    value, or lies outside the axis, is no line and no entry of the legend."""
+    dense = _is_dense(data, steps)
+    ends = steps[[0, -1]] if len(steps) else steps
+    window = np.full(len(ends), float(data.window))
+    name = "context window of the replay" if data.is_replayed_in_another_window else "context window"
+    traces = [_series(name, ends, window, theme.line(theme.WINDOW, "dot", 1), hoverinfo="skip")]
+    long_dash = theme.line(theme.THRESHOLD, "longdash", 1, "hv")
+    threshold = data.threshold[steps]
+    traces.append(_series(data.threshold_name, steps, threshold, long_dash, **_reading(threshold, data.window)))
+    for name, values, color, dash in (
+        ("heuristic estimate", data.heuristic[steps], theme.HEURISTIC, "dash"),
+        ("calibrated estimate", data.calibrated[steps], theme.CALIBRATED, "dashdot"),
+    ):
+        if shows_estimates(data, steps):
+            traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(values, data.window)))
+    if data.replayed is not None and data.replayed.divergence is not None:
+        traces.append(_replayed(data, data.replayed, steps, dense))
+    recorded = data.recorded[steps]
+    solid = theme.line(theme.RECORDED, width=1.25 if dense else 2.5)
+    traces.append(
+        _series("recorded prompt tokens", steps, recorded, solid, **_reading(recorded, data.recorded_window, AT_STEP))
+    )
+    return [trace for trace in traces if (trace["y"] <= top).any()]
+
+
+def _is_dense(data: Timeline, steps: Ints) -> bool:
+    """Do so many compactions follow one another that several lines would be one carpet."""
+    sides = [data.compactions] if data.replayed is None else [data.compactions, data.replayed.compactions]
+    return len(steps) > 0 and any(((at >= steps[0]) & (at <= steps[-1])).sum() > DENSE for at in sides)
+
+
+def shows_estimates(data: Timeline, steps: Ints) -> bool:
+    """Estimates are left out of a dense view, unless there is nothing else."""
+    return not _is_dense(data, steps) or bool(np.isnan(data.recorded).all())
+
+
+def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
+    """What hovering says of a line: tokens and, as `customdata`, their share of a window in per cent; without one where
+    the window is 0."""
+    if not window:
+        return {"hovertemplate": f"%{{y:.3~s}} tokens{place}"}
+    share = np.rint(100 * values / window).astype(np.float32)
+    return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata}}\u00a0%){place}"}
+
+
+def _series(name: str, steps: Ints, values: Floats, line: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if _has_lone_values(values) else "lines",
+        "name": name,
+        "x": step_number(steps),
+        "y": values.astype(np.float32),  # exact below 16.7 million, at half the bytes
+        "line": line,
+        "marker": {"size": 4},
+        **more,
+    }
+
+
+def _has_lone_values(values: Floats) -> bool:
+    """Is a value known whose neighbours are not: a line, which needs two points, would not show it."""
+    known = np.concatenate([[False], ~np.isnan(values), [False]])
+    return bool((known[1:-1] & ~known[:-2] & ~known[2:]).any())
+
+
+def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[str, Any]]:
+    """The band in which 95 % of this session's forecasts lie, around the modelled counts; none where it is dense."""
+    off = None if data.replayed is None else share_off(data.replayed, forecast)
+    if data.replayed is None or off is None or _is_dense(data, steps):
+        return []
+    inside = steps[~np.isnan(off[steps])]
+    values, size = data.replayed.prompt_tokens[inside], off[inside]
+    edge = {"line": theme.line(theme.MODELLED, width=0), "hoverinfo": "skip", "showlegend": False}
+    low = _series("lower end of the forecasts", inside, values * (1 - size), **edge)
+    high = _series("band of 95 % of forecasts", inside, values * (1 + size), **edge)
+    return [low, {**high, "fill": "tonexty", "fillcolor": theme.MODELLED, "showlegend": True}]
+
+
+def _replayed(data: Timeline, replayed: Replayed, steps: Ints, dense: bool) -> dict[str, Any]:
+    """What the replay would have sent from the divergence on: thin and dashed, because it was never sent. Where it is
+    dense only its upper edge is drawn, and is called so."""
+    name = f"{theme.label(replayed.name)} (modelled)"
+    if dense:
+        steps, name = highest_steps(replayed.prompt_tokens, steps[0], steps[-1] + 1, EDGE_POINTS), f"{name}, peaks"
+    values = np.where(steps >= max(0, (replayed.divergence or 0) - 1), replayed.prompt_tokens[steps], np.nan)
+    return _series(name, steps, values, theme.line(theme.REPLAYED, "4px,2px", 1.25), **_reading(values, data.window))
+
+
+def _mark_traces(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
+    traces = [
+        _marks("compaction", data.compactions, data.recorded, RECORDED_MARK, theme.COMPACTION, start, stop),
+        _marks("overflow", data.overflows, data.requests, ("x", "line-ns"), theme.OVERFLOW, start, stop),
+        _marks("near miss", data.near_misses, data.requests, ("circle-open", "line-ns"), theme.OVERFLOW, start, stop),
+    ]
+    if data.replayed is not None:
+        values = data.replayed.prompt_tokens
+        name = "compaction, replayed"
+        traces.append(_marks(name, data.replayed.compactions, values, REPLAYED_MARK, theme.REPLAYED, start, stop))
+        name = "overflow, replayed"
+        shapes = ("x-open", "x-thin")
+        traces.append(_marks(name, data.replayed.overflows, values, shapes, theme.OVERFLOW, start, stop))
+    return [trace for trace in traces if len(trace["x"])]
+
+
+def _marks(
+    name: str, at: Ints, values: Floats, symbols: tuple[str, str], color: str, start: int, stop: int
+) -> dict[str, Any]:
+    """Marks of one kind; `symbols`: where they are few, and where they are many."""
+    steps = thinned(at[(at >= start) & (at < stop)], MAX_MARKS)
+    few = len(steps) <= FEW_MARKS
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": step_number(steps),
+        "y": np.nan_to_num(values[steps]),
+        "marker": {
+            "symbol": symbols[0] if few else symbols[1],
+            "size": 10 if few else 6,
+            "color": color,
+            "line": {"color": color, "width": 1.5},
+        },
+        "hovertemplate": "%{y:.3~s} tokens",
+        "cliponaxis": False,
+    }
+
+
+def _factor_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
+    if not _has_factor(data):
+        return []
+    more = {"yaxis": "y2", "hovertemplate": "%{y:.2f}", "showlegend": False}
+    raw = theme.line(theme.HEURISTIC, "dash", 1)
+    clamped = theme.line(theme.CALIBRATED, "solid", 1.5, "hv")
+    return [
+        _series("correction factor, raw", steps, data.factor_raw[steps], raw, **more),
+        _series("correction factor, applied", steps, data.factor[steps], clamped, **more),
+    ]
+
+
+def _has_factor(data: Timeline) -> bool:
+    """Does the policy calibrate at all; without factors there is no row for them."""
+    return not np.isnan(data.factor).all()
+
+
+def _track_traces(track: Track, drawn: Ints, axis: str) -> list[dict[str, Any]]:
+    """A track changes at compactions and is straight in between, so that it needs few points."""
+    turns = drawn[np.flatnonzero(np.diff(track.stripped[drawn], prepend=0)) if len(drawn) else drawn]
+    steps = np.union1d(thinned(drawn, TRACK_POINTS), thinned(turns, TRACK_POINTS))
+    more = {"yaxis": axis, "fill": "tozeroy", "showlegend": False, "hovertemplate": "%{y:,.0f}"}
+    edge = theme.line(theme.LIVE, width=0, shape="hv")
+    live = _series(f"messages in the log, {track.name}", steps, track.at[steps], edge)
+    gone = _series(
+        f"messages no longer sent, {track.name}",
+        steps,
+        track.stripped[steps],
+        theme.line(theme.COMPACTION, width=1.5, shape="hv"),
+    )
+    return [{**live, **more, "fillcolor": theme.LIVE}, {**gone, **more, "fillcolor": theme.STRIPPED}]
+
+
+def _heights(data: Timeline) -> list[int]:
+    """The heights of the rows: the lines, the factor, a track for each side."""
+    return [MAIN, FACTOR if _has_factor(data) else 0, *[TRACK] * len(data.tracks)]
+
+
+def _edges(data: Timeline) -> list[int]:
+    """The lower edge of each row in pixels from the top of the plot."""
+    heights = _heights(data)
+    gaps = [0, GAP if heights[1] else 0, *[GAP - 8] * len(data.tracks)]
+    return [int(edge) for edge in np.cumsum(np.add(heights, gaps))]
+
+
+def _domain(row: int, data: Timeline) -> list[float]:
+    edges, heights = _edges(data), _heights(data)
+    return [round(1 - edges[row] / edges[-1], 5), round(1 - (edges[row] - heights[row]) / edges[-1], 5)]
+
+
+def _axes(data: Timeline, start: int, stop: int, top: float, title: str) -> dict[str, Any]:
+    tracks = len(data.tracks)
+    axes = {
+        "xaxis": theme.axis(
+            range=[step_number(start) - 0.5, max(stop, step_number(start)) + 0.5],
+            title={"text": title, "font": {"size": 11, "color": theme.MUTED}, "standoff": 6},
+            anchor=f"y{tracks + 2}",
+            unifiedhovertitle={"text": "step %{x:,d}"},
+            showspikes=True,
+            spikemode="across",
+            spikethickness=1,
+            spikedash="solid",
+            spikecolor=theme.MUTED,
+            tickformat=",d",
+            nticks=12,
+        ),
+        "yaxis": theme.axis(range=[0, top], domain=_domain(0, data), tickformat="~s", nticks=7, fixedrange=True),
+        "yaxis2": theme.axis(
+            range=[0, factor_top(data)],
+            domain=_domain(1, data),
+            nticks=4,
+            fixedrange=True,
+            ticksuffix="×",
+            visible=_has_factor(data),
+        ),
+    }
+    for number in range(tracks):
+        axes[f"yaxis{number + 3}"] = theme.axis(
+            domain=_domain(2 + number, data),
+            showticklabels=False,
+            showgrid=False,
+            fixedrange=True,
+            rangemode="tozero",
+        )
+    return axes
+
+
+def factor_top(data: Timeline) -> float:
+    """The upper end of the factor axis: the applied factors and the cap if they come near it; raw ones may leave it."""
+    applied = data.factor[~np.isnan(data.factor)]
+    highest = float(applied.max()) if len(applied) else 1.0
+    if data.factor_cap is not None and highest > 0.5 * data.factor_cap:
+        highest = max(highest, data.factor_cap)
+    return max(1.5, 1.15 * highest)
+
+
+def _factor_lines(data: Timeline) -> list[dict[str, Any]]:
+    if not _has_factor(data):
+        return []
+    levels = [1.0] if data.factor_cap is None else [1.0, data.factor_cap]
+    return [
+        {
+            "type": "line",
+            "xref": "paper",
+            "yref": "y2",
+            "x0": 0,
+            "x1": 1,
+            "y0": level,
+            "y1": level,
+            "line": {"color": theme.WINDOW, "width": 1, "dash": "dot"},
+        }
+        for level in levels
+        if level <= factor_top(data)
+    ]
+
+
+def _bands(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
+    """A quiet band behind every second stretch between recorded compactions."""
+    inside = data.compactions[(data.compactions > start) & (data.compactions < stop)]
+    if len(inside) > MAX_BANDS:
+        return []
+    before = int(np.count_nonzero(data.compactions <= start))
+    edges = [step_number(step) - 0.5 for step in (start, *map(int, inside), stop)]
+    return [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": low,
+            "x1": high,
+            "y0": _domain(0, data)[0],
+            "y1": 1,
+            "fillcolor": theme.BAND,
+            "line": {"width": 0},
+            "layer": "below",
+        }
+        for number, (low, high) in enumerate(pairwise(edges))
+        if (before + number) % 2 == 1
+    ]
+
+
+def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
+    """The name and last value of each line at the right edge, moved apart so that none covers another."""
+    ends = [
+        ("replay window" if data.is_replayed_in_another_window else "window", theme.WINDOW, float(data.window)),
+        (data.threshold_name, theme.THRESHOLD, _last(data.threshold, steps)),
+        ("recorded", theme.RECORDED, _last(data.recorded, steps)),
+    ]
+    if shows_estimates(data, steps):
+        ends.append(("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)))
+        ends.append(("calibrated", theme.CALIBRATED, _last(data.calibrated, steps)))
+    replay_ends = not _is_dense(data, steps)  # else only peaks of it are drawn
+    if replay_ends and data.replayed is not None and data.replayed.divergence is not None:
+        ends.append(("replay", theme.REPLAYED, _last(data.replayed.prompt_tokens, steps)))
+    known = sorted((end for end in ends if not np.isnan(end[2])), key=lambda end: -end[2])
+    wanted = [MAIN * min(1.0, value / top) for _, _, value in known]
+    places = spread(wanted, LABEL_GAP, MAIN)
+    return [
+        _label(f"{name} {theme.amount(value)}{' ↑' if value > top else ''}", color, place)
+        for (name, color, value), place in zip(known, places, strict=True)
+    ]
+
+
+def spread(wanted: list[float], gap: float, height: float) -> list[float]:
+    """Places for labels, highest first, each near where it wants to be and at least `gap` below the one before."""
+    places: list[float] = []
+    for place in wanted:
+        places.append(min(place, places[-1] - gap) if places else min(place, height))
+    floor = 0.0
+    for index in range(len(places) - 1, -1, -1):
+        places[index] = max(places[index], floor)
+        floor = places[index] + gap
+    return places
+
+
+def _label(text: str, color: str, pixels: float) -> dict[str, Any]:
+    return {
+        "xref": "paper",
+        "yref": "y domain",
+        "x": 1,
+        "y": round(pixels / MAIN, 4),
+        "xanchor": "left",
+        "yanchor": "middle",
+        "xshift": 6,
+        "text": text,
+        "showarrow": False,
+        "align": "left",
+        "font": {"size": 11, "color": color},
+        "name": "edge",
+    }
+
+
+def _row_titles(data: Timeline) -> list[dict[str, Any]]:
+    rows = [("correction factor: applied ―, raw ╌", 1)] if _has_factor(data) else []
+    rows += [(f"messages, {track.name}: no longer sent | sent", 2 + n) for n, track in enumerate(data.tracks)]
+    titles = []
+    for text, row in rows:
+        domain = _domain(row, data)
+        titles.append(
+            {
+                "xref": "paper",
+                "yref": "paper",
+                "x": 0,
+                "y": domain[1],
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "text": text,
+                "showarrow": False,
+                "font": {"size": 11, "color": theme.MUTED},
+                "name": "row",
+            }
+        )
+    return titles
+
+
+def _last(values: Floats, steps: Ints) -> float:
+    shown = values[steps]
+    shown = shown[~np.isnan(shown)]
+    return float(shown[-1]) if len(shown) else float("nan")
+
+
+def _divergence(data: Timeline) -> Ints:
+    first = None if data.replayed is None else data.replayed.divergence
+    return np.array([] if first is None else [first], dtype=np.int64)

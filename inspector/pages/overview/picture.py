@@ -1,0 +1,114 @@
+"""The main chart as a plain picture: what a page shows without JavaScript, in print, and until the chart is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inspector.figures import theme
+from inspector.figures.decimate import kept_steps
+from inspector.figures.paths import Box
+from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
+from inspector.pages.overview.figure import y_top
+
+WIDTH, HEIGHT = 1000, 220  # of the lines, which are stretched to the page; texts are not
+TOP = 8  # pixels above them
+POINTS = 300  # a series: a third of a chart's, because they are in the page itself
+TICKS = (1, 2, 5, 10)  # steps of the token axis, times a power of ten
+MOST_TICKS = 5
+LABEL = 5  # pixels between a line and the words above it
+LETTERS = 13  # pixels that a line of words takes
+
+
+@dataclass(frozen=True)
+class Path:
+    """A line or a row of marks: path data, the class that gives its colour, and its name in the key."""
+
+    kind: str
+    d: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Word:
+    """A text at a height in pixels."""
+
+    y: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing whose lines are in units of WIDTH by HEIGHT."""
+
+    paths: tuple[Path, ...]
+    axis: tuple[Word, ...]
+    levels: tuple[Word, ...]
+    steps: int
+
+
+def context_picture(data: Timeline) -> Picture | None:
+    """The picture of a session: the recording, a replay that differs from it, window, threshold and marks."""
+    if not len(data):
+        return None
+    top = y_top(data, 0, len(data))
+    box = Box(WIDTH, HEIGHT, len(data), top)
+    threshold = float(np.nan_to_num(data.threshold[0]))
+    paths = [
+        Path("window", box.level(float(data.window)), "context window"),
+        Path("threshold", box.level(threshold), data.threshold_name),
+        *_replayed(data, box),
+        *_recorded(data, box),
+    ]
+    levels = _levels([("window", float(data.window)), (data.threshold_name, threshold)], box)
+    axis = tuple(Word(_pixels(box, value), theme.amount(value)) for value in _ticks(top))
+    return Picture(tuple(path for path in paths if path.d), axis, levels, len(data))
+
+
+def _recorded(data: Timeline, box: Box) -> list[Path]:
+    side = data.side("recorded")
+    steps = _steps(data, side.tokens, side.compactions)
+    kind = "recorded" if side.tokens is data.recorded else "heuristic"
+    return [
+        Path(kind, box.line(steps, side.tokens), side.name),
+        Path("compactions", box.dots(side.compactions, side.tokens), "compaction"),
+        Path("overflows", box.dots(side.overflows, side.tokens), "overflow"),
+    ]
+
+
+def _replayed(data: Timeline, box: Box) -> list[Path]:
+    if data.replayed is None or data.replayed.divergence is None:
+        return []
+    side = data.side("replayed")
+    values = np.where(np.arange(len(data)) >= max(0, data.replayed.divergence - 1), side.tokens, np.nan)
+    return [Path("replayed", box.line(_steps(data, values, side.compactions), values), side.name)]
+
+
+def _steps(data: Timeline, values: Floats, compactions: Ints) -> Ints:
+    return kept_steps([values], compactions, NO_STEPS, 0, len(data), POINTS)
+
+
+def _levels(named: list[tuple[str, float]], box: Box) -> tuple[Word, ...]:
+    """The name and value of each level above its line; below it where the one before is too near."""
+    words: list[Word] = []
+    last = -np.inf
+    for name, value in sorted(named, key=lambda item: -item[1]):
+        if not 0 < value <= box.top:
+            continue
+        line = TOP + float(box.y(value))
+        place = line - LABEL if line - LABEL - last >= LETTERS else line + LETTERS
+        words.append(Word(f"{place:.0f}", f"{name} {theme.amount(value)}"))
+        last = place
+    return tuple(words)
+
+
+def _ticks(top: float) -> list[float]:
+    """Round values from 0 to the top of the axis."""
+    power = 10.0 ** np.floor(np.log10(top / MOST_TICKS))
+    width = next(factor * power for factor in TICKS if top / (factor * power) <= MOST_TICKS)
+    return [float(value) for value in np.arange(0, top, width)]
+
+
+def _pixels(box: Box, value: float) -> str:
+    return f"{TOP + float(box.y(value)) + 4:.0f}"  # 4: a text is placed by its foot

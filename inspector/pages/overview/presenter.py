@@ -1,0 +1,436 @@
+"""The overview of a session: four figures, findings, the comparison with the replay, and the facts of the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from guard_core.attribution import TOTAL
+from guard_core.cached_prefix import smallest_cached_prefix
+from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
+from guard_core.findings.claims import SEVERITIES
+from guard_core.findings.words import compactions_words, totals_words
+from guard_core.forecast import Forecast
+from guard_core.ledger import Ledger
+from guard_core.measurement import Errors
+from guard_core.models import main_model
+from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.trace import Trace
+from guard_core.triggers import is_counted
+from guard_core.unrecorded import unrecorded
+from inspector.figures.timeline import Floats, Ints, Timeline, peaks
+from inspector.pages.overview.figure import DENSE, shows_estimates
+from inspector.pages.shared.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
+from inspector.replays.choice import Choice
+
+SHOWN_FINDINGS = 30
+FIRST_FINDINGS = 8  # of them that are unfolded
+MODELS_NAMED = 4
+SMALLEST_SHARE = 0.02  # of a prompt: less is within the error of what its messages cost
+BADGES = {"error": "badge-overflow", "warning": "badge-warn", "info": ""}
+LEAST_FORECASTS = 3  # of fewer calls an average says nothing
+
+
+def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
+    """Peak fill, tokens saved by compaction, estimator bias, compactions of a recording."""
+    return [_peak(facts), _saved(facts), _bias(facts, observed), _compactions(facts, evidence)]
+
+
+def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
+    """Peak fill, compactions, summaries re-injected, overflows of a session that was never sent anywhere."""
+    sent, source = trace.columns["modelled_prompt_tokens"], Provenance.MODELLED.value
+    step, over = int(sent.argmax()) if len(sent) else 0, int(trace.columns["overflow"].sum())
+    peak = int(sent.max(initial=0))
+    injected = (trace.columns["contents_decided"] < trace.columns["contents_built"]) & (trace.columns["fired"] == 0)
+    return [
+        _kpi(
+            "peak fill",
+            percent(peak, trace.window, 1),
+            source,
+            f"{tokens(peak)} of {tokens(trace.window)} at step {step_number(step):,}",
+        ),
+        _kpi("compactions", f"{len(trace.compactions):,}", source, "summaries made by the policy"),
+        _kpi("summary re-injected", f"{int(injected.sum()):,}", source, "steps that send an earlier summary"),
+        _kpi("overflows", f"{over:,}", source, "requests larger than the window"),
+    ]
+
+
+def _peak(facts: Facts) -> dict[str, str]:
+    peak, window = facts.requests.peak, facts.window
+    if peak is None:
+        return _kpi("peak fill", DASH, "", "no model call")
+    source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
+    where = f"at step {step_number(peak.step):,}"
+    if not facts.recording.windows[peak.step]:
+        how = "assumed" if window.source is Provenance.ASSUMED else "stated"
+        return _kpi("peak", tokens(peak.tokens), source, f"tokens {where}, above the {how} window of {window.value:,}")
+    size = facts.recording.window_at(peak.step)
+    note = f"{tokens(peak.tokens)} of {tokens(size)} tokens {where}"
+    note += "" if facts.recording.rests_on_window(peak.step) else ", the window of that call's model"
+    return _kpi("peak fill", percent(peak.tokens, size, 1), source, note)
+
+
+def _saved(facts: Facts) -> dict[str, str]:
+    known = [item for item in facts.recording.fired if item.counted and not facts.removes_nothing(item.counted)]
+    if not known:
+        return _kpi("tokens saved by compaction", DASH, "", _why_nothing_saved(facts))
+    # What the pages of the compactions lead from: the request before and what was added, not the agent's own count.
+    before = [facts.grown_to(item.step) for item in known]
+    saved = sum(before) - sum(item.after for item in known)
+    share = sum(item.after for item in known) / max(1, sum(before))
+    note = f"by {counted(len(known), 'compaction')}, to {100 * share:.0f} % of the former size on average"
+    return _kpi("tokens saved by compaction", tokens(saved), Provenance.MODELLED.value, note)
+
+
+def _why_nothing_saved(facts: Facts) -> str:
+    if facts.recording.fired:
+        return "what was removed is not in the file"
+    return "no call came after a compaction" if facts.counts.total else "nothing was compacted"
+
+
+class Bias(NamedTuple):
+    """The heuristic estimates of the counted calls beside the provider's counts, less what the file does not hold: that
+    is no fault of an estimator."""
+
+    calls: int
+    estimated: int  # tokens, all calls added
+    recorded: int  # tokens, all calls added
+    not_in_file: int  # tokens of the recorded sum that no message of the file explains
+
+    @property
+    def ratio(self) -> float:
+        return self.estimated / (self.recorded - self.not_in_file) - 1
+
+
+def bias(facts: Facts, observed: Trace) -> Bias | None:
+    """The sums behind the bias of a session; None where no call has a count."""
+    recorded, heuristic = observed.columns["recorded_prompt_tokens"], observed.columns["heuristic_sent"]
+    known = (recorded > 0) & (recorded > facts.not_in_file) & (heuristic > 0)
+    if not known.any():
+        return None
+    sums = (heuristic[known], recorded[known], facts.not_in_file[known])
+    return Bias(int(known.sum()), *(int(values.sum()) for values in sums))
+
+
+def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
+    found = bias(facts, observed)
+    if found is None:
+        return _kpi("estimator bias", DASH, "", "no call in this file has the provider's count")
+    note = f"heuristic against provider, {counted(found.calls, 'call')}"
+    note += ", without what is not in the file" if found.not_in_file else ""
+    return {
+        **_kpi("estimator bias", signed_percent(found.ratio), Provenance.RECOMPUTED.value, note),
+        "page": "estimator",
+    }
+
+
+def _compactions(facts: Facts, evidence: str) -> dict[str, str]:
+    counts = facts.counts
+    numbers = [f"{step_number(item.step):,}" for item in counts.compactions if item.step >= 0]
+    steps = ", ".join(numbers[:4]) + (" …" if len(numbers) > 4 else "")
+    parts = [f"at {'steps' if len(numbers) > 1 else 'step'} {steps}"] if numbers else []
+    parts += [f"{counts.manual:,} manual"] if counts.manual else []
+    parts += [f"{counts.at_the_end:,} at the end of the recording"] if counts.at_the_end else []
+    note = ", ".join(parts) or "none in the recording"
+    return _kpi("compactions", f"{counts.total:,}", evidence if counts.total else "", note)
+
+
+def _kpi(name: str, value: str, source: str, note: str) -> dict[str, str]:
+    return {"name": name, "value": value, "source": source, "note": note}
+
+
+def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path: str, choice: Choice) -> dict[str, Any]:
+    """Findings of both sides, the gravest first, each a link to its step; those of the replay say so."""
+    tagged = [(item, "recorded") for item in recorded] + [(item, "replayed") for item in replayed]
+    tagged.sort(key=lambda pair: SEVERITIES.index(pair[0].severity))
+    rows = [
+        {
+            "kind": item.kind.replace("_", " "),
+            "severity": item.severity,
+            "badge": BADGES[item.severity],
+            "sentence": item.sentence,
+            "side": side,
+            "step": f"{step_number(item.step):,}",
+            "url": path + choice.query(at=step_number(item.step), side=side if side == "replayed" else ""),
+        }
+        for item, side in tagged[:SHOWN_FINDINGS]
+    ]
+    shown, folded = rows[:FIRST_FINDINGS], rows[FIRST_FINDINGS:]
+    return {"rows": shown, "folded": folded, "count": tokens(len(tagged)), "left": max(0, len(tagged) - SHOWN_FINDINGS)}
+
+
+def comparison(data: Timeline, recorded: Case, replayed: Case, ahead: Forecast) -> dict[str, Any]:
+    """Recorded and replayed side by side, each against its own window, and how far the modelled part can be trusted."""
+    before, after = recorded.tokens.astype(np.float64), replayed.tokens.astype(np.float64)
+    windows = recorded.window.value, data.window
+    own = replayed.windows.astype(np.float64)
+    near = len(data.near_misses), len(peaks(after, NEAR_MISS_SHARE * own, own))
+    return {
+        "rows": [
+            *([_compare("context window, tokens", *windows)] if windows[0] != windows[1] else []),
+            _compare("compactions", recorded.facts.counts.total, len(replayed.fired)),
+            _compare("overflows", len(recorded.over), len(replayed.over), worse_if_more=True),
+            _compare("near misses", *near, worse_if_more=True),
+            _compare("total prompt tokens", _sum(before), _sum(after)),
+            _compare("largest request, tokens", _largest(before), _largest(after)),
+            _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
+        ],
+        "honesty": honesty(data, ahead),
+    }
+
+
+def honesty(data: Timeline, ahead: Forecast) -> str:
+    """From where on the replay is modelled, and how far off forecasts of this session's own calls are."""
+    first = None if data.replayed is None else data.replayed.divergence
+    if first is None:
+        return "The replay sends exactly what was recorded: under these settings the policy never does anything else."
+    text = (
+        f"From step {step_number(first):,} on the replay is modelled: the same turns and replies, with other requests."
+    )
+    if not any(ahead.values()):
+        return text
+    return (
+        f"{text} Forecasts of this session's recorded prompts, made from the past only, are off on average by: "
+        f"1 call ahead {_off(ahead.get('1'))}, 10 calls {_off(ahead.get('10'))}, 50 calls {_off(ahead.get('50'))}, "
+        f"first call after a compaction {_off(ahead.get('compaction'), least=1)}."
+    )
+
+
+def _off(found: Errors | None, *, least: int = LEAST_FORECASTS) -> str:
+    if found is None or found.calls < least:
+        return "not measured"
+    few = f" ({counted(found.calls, 'call')})" if found.calls < LEAST_FORECASTS else ""
+    return f"{100 * found.mape:.1f} %{few}"
+
+
+def _sum(values: Floats) -> int:
+    return int(np.nansum(np.maximum(np.nan_to_num(values), 0)))
+
+
+def _largest(values: Floats) -> int:
+    return int(np.nanmax(np.nan_to_num(values))) if len(values) else 0
+
+
+def _window(case: Case) -> int:
+    """The window of the largest request's model, 0 where nothing can be said against it."""
+    return int(case.windows[int(np.argmax(case.tokens))]) if len(case.tokens) else 0
+
+
+def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = False) -> dict[str, Any]:
+    difference = signed(replayed - recorded)
+    worse = worse_if_more and replayed > recorded
+    return {
+        "name": name,
+        "recorded": tokens(recorded),
+        "replayed": tokens(replayed),
+        "difference": difference,
+        "worse": worse,
+    }
+
+
+def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) -> dict[str, Any]:
+    """The shares of two windows, in tokens; of a window that is 0 there is none, and no difference."""
+    points = 100 * (replayed / windows[1] - recorded / windows[0]) if all(windows) else 0.0
+    difference = "±0" if abs(points) < 0.05 else f"{'+' if points > 0 else '−'}{abs(points):.1f} points"
+    return {
+        "name": name,
+        "recorded": percent(recorded, windows[0], 1),
+        "replayed": percent(replayed, windows[1], 1),
+        "difference": difference if all(windows) else DASH,
+        "worse": False,
+    }
+
+
+def caption(data: Timeline, facts: Facts, name: str) -> str:
+    """The finding of the chart in words, and what a view of all of it leaves out."""
+    words = f"{_peak_sentence(facts)} Replayed under {name}{_replay_words(data)}"
+    if shows_estimates(data, np.arange(len(data))):
+        return words
+    return f"{words} More than {DENSE} compactions: zoom in to see the estimates."
+
+
+def _replay_words(data: Timeline) -> str:
+    if data.replayed is None or data.replayed.divergence is None:
+        return ", every request is the same."
+    steps = data.replayed.compactions
+    where = f", the first at step {step_number(int(steps[0])):,}" if len(steps) else ""
+    words = counted(len(steps), "compaction")
+    return f": {words}{where}; modelled from step {step_number(data.replayed.divergence):,} on."
+
+
+def _peak_sentence(facts: Facts) -> str:
+    peak = facts.requests.peak
+    if peak is None:
+        return "No model call."
+    whose = "the window" if facts.recording.rests_on_window(peak.step) else "its model's window"
+    fill = f"{percent(peak.tokens, facts.recording.window_at(peak.step), 1)} of {whose}"
+    size = fill if facts.recording.windows[peak.step] else f"{tokens(peak.tokens)} tokens"
+    where = f"{size} at step {step_number(peak.step):,}"
+    if facts.is_uncounted:
+        return f"No call in this file has the provider's count: the lines are estimates, with a peak of {where}."
+    how = "Recorded prompt tokens peak" if peak.source == "recorded" else "Prompt tokens peak, modelled,"
+    return f"{how} at {where}."
+
+
+class Counts(Protocol):
+    """What the facts take from a session's row."""
+
+    turns: int
+    reported_calls: int
+    window: int
+    window_source: str
+    window_override: int | None
+
+
+def facts(
+    session: Session, ledger: Ledger, window: Sourced, format_name: str, row: Counts, replays: int
+) -> list[dict[str, str]]:
+    """What is known about the session; `window` is the recording's own, `replays` the replay's, in tokens."""
+    calls = ledger.step_count
+    rows = [
+        {"name": "format", "value": format_name},
+        {"name": "agent", "value": session.agent},
+        {"name": "model", "value": _models(session)},
+        {
+            "name": "window",
+            "value": f"{window.value:,} tokens",
+            "source": window.source.value,
+            "note": _window_note(window, row, replays),
+            "edit": "window",
+        },
+        {
+            "name": "model calls",
+            "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count" if calls else "none",
+        },
+        {"name": "user turns", "value": f"{row.turns:,}"},
+        {"name": "messages", "value": f"{ledger.event_count:,}"},
+        {"name": "compactions", "value": _evidence_words(session)},
+        {
+            "name": "side calls",
+            "value": f"{len(session.side_calls):,} outside the main context" if session.side_calls else "",
+        },
+    ]
+    return [row for row in rows if row["value"]]
+
+
+def _window_note(window: Sourced, row: Counts, replays: int) -> str:
+    """Where the window comes from, what a person's own took the place of, and the replay's where it is another."""
+    own = f"set for this session, instead of {row.window:,} ({row.window_source})" if row.window_override else ""
+    other = f"the replay uses {replays:,}" if replays != window.value else ""
+    return "; ".join(filter(None, (own or window.note, other)))
+
+
+def _models(session: Session) -> str:
+    """The model; where several answered, each with its calls, the first with most."""
+    counts = Counter(call.model for call in session.calls if call.model)
+    if len(counts) < 2:
+        return main_model(session)
+    return ", ".join(f"{name} ({counted(count, 'call')})" for name, count in counts.most_common(MODELS_NAMED))
+
+
+def _evidence_words(session: Session) -> str:
+    counts = Counter(item.evidence.value for item in session.compactions if is_counted(item))
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none recorded"
+
+
+def missing(facts: Facts) -> list[str]:
+    """What this file does not hold, how many tokens it is and where that figure is from."""
+    return [*_missing_from_every_request(facts), *_missing_around_compactions(facts), *_missing_counts(facts)]
+
+
+def _missing_from_every_request(facts: Facts) -> list[str]:
+    session, attribution = facts.session, facts.attribution
+    absent = {"the system prompt": session.system, "the tool definitions": session.tools}
+    names = " and ".join(name for name, value in absent.items() if value is None)
+    measure = "recorded total less the estimated messages" if attribution.overhead_source == TOTAL else COUNTS_LESS
+    fixed = _about(facts.fixed_not_in_file, "of every request", measure, at_most=True)
+    cached = smallest_cached_prefix(facts.ledger) if len(names) > 0 else 0
+    if fixed and 0 < cached < facts.fixed_not_in_file:
+        fixed = fixed.removesuffix(")") + f"; {tokens(cached)} were read from the cache right after a compaction)"
+    gaps = [f"{names}{fixed}"] if names else []
+    if attribution.prologue:
+        gaps.append(f"how the conversation began{_about(attribution.prologue, 'before the first message')}")
+    return gaps
+
+
+def _missing_around_compactions(facts: Facts) -> list[str]:
+    fired = [item for item in facts.recording.fired if item.counted]
+    blind = [item.index for item in fired if facts.removes_nothing(item.counted)]
+    sealed = [item.index for item in fired if facts.is_sealed(item.counted)]
+    known = unrecorded(facts.ledger, facts.attribution.residual)
+    gaps = [f"the messages that {compactions_words(blind)} removed"] if blind else []
+    gaps += [f"the summary of {compactions_words(sealed)}: encrypted, or left out"] if sealed else []
+    if (known.share or 0) >= SMALLEST_SHARE:
+        gaps.append(
+            f"what was attached again after a compaction: about {tokens(known.tokens)} tokens of the first request "
+            f"after it ({known.source})"
+        )
+    if facts.counts.total and not facts.session.guard_states:
+        gaps.append("what the summariser was sent")
+    return gaps
+
+
+def _missing_counts(facts: Facts) -> list[str]:
+    reported, calls = int(facts.requests.reported.sum()), facts.ledger.step_count
+    if not reported:
+        if facts.session.mean_prompt_tokens is None:
+            return ["the provider's token counts"]
+        return [f"the provider's token counts per call: only totals are recorded, {totals_words(facts.session)}"]
+    return [f"the provider's count of {counted(calls - reported, 'call')}"] if reported < calls else []
+
+
+COUNTS_LESS = "recorded counts less the messages"
+
+
+def _about(count: int, where: str, measure: str = COUNTS_LESS, *, at_most: bool = False) -> str:
+    """Tokens that the recorded counts hold and the file's messages do not; nothing where no count says so.
+
+    `at_most`: something else that is in every request may be among them, such as files attached again.
+    """
+    about = "at most about" if at_most else "about"
+    return f": {about} {tokens(count)} tokens {where} ({measure})" if count > 0 else ""
+
+
+TABLE_ROWS = 50  # 550 nodes of the page
+TABLE_HEADS = ("step", "recorded", "heuristic", "calibrated", "threshold", "factor", "replayed", "marks")
+
+
+def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[dict[str, Any]], int]:
+    """The chart as a table, a window of its steps, and where the next window begins."""
+    stop = min(len(data), first + TABLE_ROWS)
+    marks = _marks(data)
+    rows = [
+        {
+            "step": f"{step_number(step):,}",
+            "url": path + choice.query(at=step_number(step)),
+            "cells": [
+                tokens(data.recorded[step]),
+                tokens(data.heuristic[step]),
+                tokens(data.calibrated[step]),
+                tokens(data.threshold[step]),
+                "–" if np.isnan(data.factor[step]) else f"{data.factor[step]:.3f}",
+                "–" if data.replayed is None else tokens(data.replayed.prompt_tokens[step]),
+            ],
+            "marks": ", ".join(words for words, steps in marks if step in steps),
+        }
+        for step in range(first, stop)
+    ]
+    return rows, stop
+
+
+def _marks(data: Timeline) -> list[tuple[str, set[int]]]:
+    def numbers(steps: Ints) -> set[int]:
+        return {int(step) for step in steps}
+
+    named = [
+        ("compaction", numbers(data.compactions)),
+        ("overflow", numbers(data.overflows)),
+        ("near miss", numbers(data.near_misses)),
+    ]
+    if data.replayed is not None:
+        named.append(("replayed compaction", numbers(data.replayed.compactions)))
+        named.append(("replayed overflow", numbers(data.replayed.overflows)))
+    return named

@@ -1,0 +1,149 @@
+"""The overview of a session, its what-if and the points of its chart."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from inspector.pages.overview import presenter, without_calls
+from inspector.pages.overview.figure import context_timeline, rows_of
+from inspector.pages.overview.picture import context_picture
+from inspector.pages.session import reread
+from inspector.pages.session.frame import Frame, frame, number, step_of
+from inspector.pages.shared.htmx import render_part, wants_part
+from inspector.pages.shared.numbers import step_number
+from inspector.pages.window.views import window_context
+from inspector.replays.choice import NAMES, form, plain
+from inspector.storage import convert
+
+SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
+
+
+@require_GET
+def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Verdict, figures, chart, settings, findings, comparison.
+
+    A changed setting swaps the chart and what follows from it. One that is not allowed changes only the line beside its
+    field, in a whole page too: the page then shows the session without it.
+    """
+    page = frame(request, session_id)
+    if wants_part(request, "table"):
+        return render(request, "inspector/overview/_table.html", {"table": _table(page)})
+    context = {**page.context("overview"), **_overview(page)}
+    if wants_part(request, "overview"):  # the settings are reset
+        return render(request, "inspector/overview/_reset.html", context)
+    response = render_part(request, "chart", "inspector/overview/_swap.html", "inspector/overview/detail.html", context)
+    if wants_part(request, "chart"):
+        response["HX-Push-Url"] = "false" if page.errors else page.links["overview"]
+        if page.errors:
+            response["HX-Reswap"] = "none"
+    return response
+
+
+@require_GET
+def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The chart's points from a step to another, for a zoom; like every address this one counts steps from 1."""
+    page = frame(request, session_id)
+    found = page.analysis
+    start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
+    stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
+    return HttpResponse(
+        context_timeline(found.data, start, stop, forecast=found.forecast).to_json(), content_type="application/json"
+    )
+
+
+def _overview(page: Frame) -> dict[str, Any]:
+    found, row = page.analysis, page.row
+    name = page.choice.words()
+    typed = {key: page.request.GET.get(key, "") for key in NAMES}
+    recorded = {str(item.evidence.value) for item in found.head.compactions}
+    if not page.count:
+        load = partial(convert.load_events, row)
+        return {
+            "errors": page.errors,
+            "verdict": "",
+            "nothing": without_calls.known(found.ledger, found.window, load),
+            **_facts(page),
+        }
+    compared = presenter.comparison(
+        found.data, found.facts.recording, found.facts.replay(found.replayed), found.forecast
+    )
+    return {
+        "errors": page.errors,
+        "verdict": f"Simulated under {name}: {found.verdict.sentence}" if found.simulated else found.verdict.sentence,
+        "kpis": presenter.simulated_kpis(found.replayed)
+        if found.simulated
+        else presenter.kpis(found.facts, found.observed, "/".join(sorted(recorded))),
+        "figure": _figure(page),
+        "table": _table(page),
+        "findings": presenter.finding_rows(
+            found.recorded_findings, found.replayed_findings, page.paths["steps"], page.choice
+        ),
+        "comparison": {**compared, "name": name, "notes": found.replayed.notes},
+        "form": form(page.choice, typed, page.errors, in_use(page)),
+        **_facts(page),
+    }
+
+
+def _facts(page: Frame) -> dict[str, Any]:
+    found, row = page.analysis, page.row
+    return {
+        "read_again": reread.offer(row, page.reading),
+        "facts": presenter.facts(
+            found.head, found.ledger, convert.window_in_use(row), page.format_label, row, found.window.value
+        ),
+        "missing": presenter.missing(found.facts),
+        **window_context(page),
+    }
+
+
+def in_use(page: Frame) -> dict[str, str]:
+    """The values that stand where nothing was typed, for the form's placeholders."""
+    settings = page.analysis.replayed.settings
+    kind = page.choice.kind
+    shown = {item.key: plain(settings[item.name]) for item in kind.settings if item.name in settings}
+    return {**shown, "window": f"{page.analysis.window.value:,}"}
+
+
+def _figure(page: Frame) -> dict[str, Any]:
+    found = page.analysis
+    # A fragment carries no script element: its chart fetches the points.
+    part = bool(getattr(page.request, "htmx", None))
+    return {
+        "id": "timeline",
+        "rows": rows_of(found.data),
+        "picture": context_picture(found.data),
+        "data": None if part else json.loads(context_timeline(found.data, forecast=found.forecast).to_json()),
+        "caption": presenter.caption(found.data, found.facts, page.choice.words()),
+        "label": "Prompt tokens over steps against threshold and window.",
+        "url": page.paths["overview"] + "figure.json" + page.choice.query(),
+        "step_url": page.links["steps"],
+    }
+
+
+def _table(page: Frame) -> dict[str, Any]:
+    """The chart as a table; closed unless the address opens it with ?table=STEP."""
+    path, choice, count = page.paths["overview"], page.choice, page.count
+    opened = page.request.GET.get("table", "")
+    if not opened:
+        return {"url": path + choice.query(table=1), "rows": []}
+    first = step_of(page.request, "table", count)
+    rows, stop = presenter.table(page.analysis.data, first, page.paths["steps"], choice)
+    earlier = max(0, first - presenter.TABLE_ROWS)
+    return {
+        "url": path + choice.query(table=1),
+        "close": path + choice.query(),
+        "rows": rows,
+        "heads": presenter.TABLE_HEADS,
+        "focus": wants_part(page.request, "table"),
+        "first": opened,
+        "caption": f"Steps {step_number(first):,} to {stop:,} of {count:,}; tokens.",
+        "earlier": path + choice.query(table=step_number(earlier)) if first else "",
+        "later": path + choice.query(table=step_number(stop)) if stop < count else "",
+    }

@@ -1,0 +1,1 @@
+"""A session whose columns an earlier version stored, while they are counted again."""

@@ -1,0 +1,126 @@
+"""What a page shows while its replay runs in a process of its own; then that process makes the page."""
+
+from __future__ import annotations
+
+from http.cookies import SimpleCookie
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from inspector.models import Session
+from inspector.pages.shared.numbers import counted
+from inspector.replays.choice import NAMES, Choice, form, parse_choice
+from inspector.replays.messages import Page, Task
+from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
+
+RETRY_SECONDS = "1"
+WHOLE_PAGE = "replay"  # the element of a page that shows nothing but the progress
+
+
+def page_apart(request: HttpRequest, replay: LongReplay) -> HttpResponse:
+    """The page from the replay's own process where it is done, else how far it is."""
+    if replay.state is State.READY and _target(request) == WHOLE_PAGE:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    if replay.state is State.READY and (page := replay.page(_meta(request))) is not None:
+        return _response(page)
+    if replay.state in (State.READY, State.ENDED):
+        REPLAYS.forget(replay)  # the next request replays again
+        return _show(request, replay, ended=replay.words or ENDED_EARLY)
+    return _show(request, replay)
+
+
+def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResponse:
+    if request.path.endswith(".json"):
+        return _as_json(replay, ended)
+    target = _target(request)
+    row = get_object_or_404(Session, pk=replay.task.session)
+    context = {
+        "session": row,
+        "settings": replay.task.choice.words() if replay.task.choice.changed else "",
+        "replay": replay,
+        "here": request.get_full_path(),
+        "ended": ended,
+        "words": _words(replay),
+        "target": target or WHOLE_PAGE,
+    }
+    template = "inspector/replay/_progress.html" if target else "inspector/replay/progress.html"
+    response = render(request, template, context)
+    if target:
+        response["HX-Reswap"] = "outerHTML"
+    return response
+
+
+def _target(request: HttpRequest) -> str:
+    """The id of the element that htmx asks for; "" for a whole page."""
+    htmx = getattr(request, "htmx", None)
+    return (htmx.target or "") if htmx and not htmx.history_restore_request else ""
+
+
+def _as_json(replay: LongReplay, ended: str) -> JsonResponse:
+    if ended:
+        return JsonResponse({"state": State.ENDED, "reason": ended}, status=503)
+    answer = JsonResponse({"state": replay.state, "done": replay.done, "total": replay.total}, status=202)
+    answer["Retry-After"] = RETRY_SECONDS
+    return answer
+
+
+def _words(replay: LongReplay) -> str:
+    if replay.state is State.WAITING:
+        return f"waiting: {AT_ONCE} other replays are running"
+    if not replay.done:
+        return "starting …"
+    return f"{replay.done:,} of {counted(replay.total, 'step')} replayed"
+
+
+def _meta(request: HttpRequest) -> dict[str, str]:
+    """The request as a WSGI environment has it: texts whose characters are bytes."""
+    texts = {name: value for name, value in request.META.items() if isinstance(value, str)}
+    for name in ("PATH_INFO", "QUERY_STRING"):
+        texts[name] = texts.get(name, "").encode("utf-8", "surrogateescape").decode("latin-1")
+    return {**texts, "wsgi.url_scheme": request.scheme or "http"}
+
+
+def _response(page: Page) -> HttpResponse:
+    response = HttpResponse(page.body, status=page.status, headers=dict(page.headers))
+    for cookie in page.cookies:
+        response.cookies.update(SimpleCookie(cookie))
+    return response
+
+
+@require_POST
+def cancel_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """End a replay under way; then a page that says so and starts nothing."""
+    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    cancelled = REPLAYS.cancel(request.POST.get("replay", ""))
+    if cancelled is None or cancelled.task.session != str(row.pk):  # it has ended by itself
+        return redirect(row)
+    page = "session_overview" if cancelled.state is State.READY else "replay_cancelled"
+    return redirect(reverse(page, args=[row.pk]) + cancelled.task.choice.query())
+
+
+@require_safe
+def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """What to do after a cancel: run it again, or replay under other settings. Nothing is replayed for this page."""
+    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    typed = {name: request.GET.get(name, "") for name in NAMES}
+    choice, errors = parse_choice(typed)
+    context = {
+        "session": row,
+        "settings": choice.words() if choice.changed else "",
+        "again": reverse("replay_again", args=[row.pk]) + choice.query(),
+        "quick": row.get_absolute_url() + Choice(policy="none").query(),
+        "form": form(choice, typed, errors, {"window": f"{row.effective_window:,}"}),
+    }
+    return render(request, "inspector/replay/cancelled.html", context)
+
+
+@require_safe
+def run_again(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """On to the session under these settings; a replay that was cancelled is not reported a second time."""
+    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    choice, _ = parse_choice({name: request.GET.get(name, "") for name in NAMES})
+    REPLAYS.forget_ended(Task(str(row.pk), choice))
+    return redirect(row.get_absolute_url() + choice.query())

@@ -1,0 +1,96 @@
+"""Hits of a text search: where they are, and the words around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from django.urls import reverse
+
+from inspector.models import Session
+from inspector.pages.library.presenter import LABELS
+from inspector.pages.shared.numbers import compaction_number, message_number, step_number
+from inspector.pages.shared.parts import role_of, visible
+from inspector.storage import convert
+from inspector.storage.contents import text_of
+from inspector.storage.query_words import Query, snippet
+from inspector.storage.search import Found, SummaryPlace, contents
+from inspector.storage.text_index import Place
+
+
+def sessions(found: list[Found], query: Query) -> list[dict[str, Any]]:
+    """Each session with its first hits."""
+    return [
+        {
+            "title": item.session.title,
+            "url": item.session.get_absolute_url(),
+            "format": LABELS.get(item.session.format, item.session.format),
+            "model": item.session.model,
+            "added": item.session.created,
+            "hits": [*summaries(item.session, item.summaries, query), *hits(item.session, list(item.hits), query)],
+            "more": reverse("session_search", args=[item.session.pk]) + address(query) if item.more else "",
+        }
+        for item in found
+    ]
+
+
+def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, Any]]:
+    """Each hit with its step and the words around it."""
+    if not places:
+        return []
+    stored = contents(places)
+    at = _steps_at(session)
+    steps = reverse("session_steps", args=[session.pk])
+    rows = []
+    for place in places:
+        content = stored[place.payload_id]
+        step, message = None if at is None else _step(at, place.seq), message_number(place.seq)
+        rows.append(
+            {
+                "step": None if step is None else f"{step_number(step):,}",
+                "message": f"{message:,}",
+                "url": session.get_absolute_url() if step is None else f"{steps}?at={step_number(step)}#m{message}",
+                "who": role_of(content),
+                "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
+            }
+        )
+    return rows
+
+
+def _steps_at(session: Session) -> Any:
+    """Where the request of each step ends in the log; None while the columns of an older session are made again."""
+    try:
+        return convert.load_ledger(session).steps["at"]
+    except convert.Outdated:
+        return None
+
+
+def summaries(session: Session, places: Sequence[SummaryPlace], query: Query) -> list[dict[str, Any]]:
+    """Each hit in a recorded summary, with the compaction that wrote it."""
+    rows = []
+    for place in places:
+        number = compaction_number(place.compaction)
+        event = convert.load_inserted(session, place.compaction, place.message)
+        rows.append(
+            {
+                "compaction": f"{number:,}",
+                "url": reverse("compaction", args=[session.pk, number]),
+                "who": "summary",
+                "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(event.parts), query)],
+            }
+        )
+    return rows
+
+
+def address(query: Query, **more: Any) -> str:
+    """The query string of a search."""
+    return "?" + urlencode({"q": query.text, **more})
+
+
+def _step(at: np.ndarray, seq: int) -> int | None:
+    """The first step whose request holds the event, or the last one."""
+    if not len(at):
+        return None
+    return min(int(np.searchsorted(at, seq, side="right")), len(at) - 1)

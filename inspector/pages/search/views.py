@@ -1,0 +1,79 @@
+"""Text search over all sessions and over one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from inspector.models import Session
+from inspector.pages.search import presenter as present
+from inspector.pages.shared.htmx import wants_part
+from inspector.pages.shared.numbers import message_index, message_number
+from inspector.storage import search as searching
+from inspector.storage.query_words import Query, parse
+from inspector.storage.text_index import COUNT_UP_TO
+
+SESSIONS = 15  # a page over all sessions
+EACH = 3  # hits shown of each of them
+HITS = 50  # a page over one session
+MAX_ROW = 2**62
+
+
+@require_safe
+def search(request: HttpRequest) -> HttpResponse:
+    """The newest sessions that have the words, a few hits of each."""
+    query = parse(request.GET.get("q", ""))
+    before = _whole(request.GET.get("before", ""), MAX_ROW)
+    found = searching.everywhere(query, before or None, SESSIONS + 1, EACH)
+    shown = found[:SESSIONS]
+    context = {
+        "query": query,
+        "found": present.sessions(shown, query),
+        "older": present.address(query, before=shown[-1].before) if len(found) > SESSIONS else "",
+        **_state(searching.pending().count(), query),
+    }
+    return render(request, _template(request, "all"), context)
+
+
+@require_safe
+def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The hits of one session, in its order."""
+    session = get_object_or_404(Session.objects.select_related("recording"), pk=pk, deleted=None)
+    query = parse(request.GET.get("q", ""))
+    start = max(0, message_index(_whole(request.GET.get("from", ""), 2**31 - 1)))
+    places = searching.hits(query, session, start, HITS + 1)
+    inserted = searching.summary_hits(query, session, HITS)
+    count = searching.count(query, session) + len(inserted)
+    context = {
+        "session": session,
+        "query": query,
+        "hits": [
+            *(present.summaries(session, inserted, query) if start == 0 else []),
+            *present.hits(session, places[:HITS], query),
+        ],
+        "count": f"more than {COUNT_UP_TO:,}" if count > COUNT_UP_TO else f"{count:,}",
+        "is_one": count == 1,
+        "more": present.address(query, **{"from": message_number(places[HITS].seq)}) if len(places) > HITS else "",
+        **_state(int(session.indexed < session.events), query),
+    }
+    if session.events:
+        context["share"] = 100 * session.indexed // session.events
+    return render(request, _template(request, "session"), context)
+
+
+def _state(waiting: int, query: Query) -> dict[str, Any]:
+    if waiting:
+        searching.ensure_prepared()
+    return {"waiting": waiting, "address": present.address(query)}
+
+
+def _template(request: HttpRequest, name: str) -> str:
+    return f"inspector/search/{'_' if wants_part(request, 'hits') else ''}{name}.html"
+
+
+def _whole(text: str, largest: int) -> int:
+    return min(int(text), largest) if text.isascii() and text.isdigit() and len(text) < 20 else 0

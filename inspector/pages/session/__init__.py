@@ -1,0 +1,1 @@
+"""What all pages of one session share: frame, strip, family, addresses."""

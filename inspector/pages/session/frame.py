@@ -1,0 +1,185 @@
+"""What every page of a session begins with: the session, the replay settings of the address, the strip and the tabs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from guard_core.errors import GuardError
+from guard_core.findings import CompactionCounts, counted_compactions
+from guard_core.recordings import LABELS
+from inspector.models import Import, Session
+from inspector.pages.session import family_links as families
+from inspector.pages.session.family import Family, family_of
+from inspector.pages.session.strip import strip
+from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
+from inspector.pages.shared.parts import visible
+from inspector.replays.analysis import Analysis, analyse
+from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
+
+SIDES = ("recorded", "replayed")
+LONGEST_NUMBER = 10  # digits that are read as a number
+MAX_NUMBER = 10**9  # a step or message number above this is a slip, not a place
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A request for a page of a session, read and checked."""
+
+    request: HttpRequest
+    row: Session
+    choice: Choice
+    errors: dict[str, str]
+    analysis: Analysis
+    side: str
+    paths: dict[str, str] = field(default_factory=dict)
+    reading: Import | None = None  # the newest import of its file
+
+    @property
+    def count(self) -> int:
+        return self.analysis.ledger.step_count
+
+    @cached_property
+    def compactions(self) -> CompactionCounts:
+        """The recorded compactions that count; pages and their addresses number these."""
+        return counted_compactions(self.analysis.head)
+
+    @cached_property
+    def family(self) -> Family:
+        """The sessions that started this one and that it started."""
+        return family_of(self.row)
+
+    @cached_property
+    def started_by_call(self) -> dict[str, dict[str, str]]:
+        """The sessions that tool calls of this one started, by the id of the call."""
+        return families.by_call(self.family, self.analysis.head.sub_agents)
+
+    @cached_property
+    def links(self) -> dict[str, str]:
+        """Addresses of this session's pages, with the replay settings kept."""
+        query = self.choice.query()
+        return {
+            "overview": self.paths["overview"] + query,
+            "overview_path": self.paths["overview"],
+            "steps": self.paths["steps"] + query,
+            "steps_path": self.paths["steps"],
+            "reset": self.paths["overview"],
+            "estimator": self.paths["estimator"] + query,
+            "report": self.paths.get("report", ""),
+            "window": self.paths.get("window", ""),
+        }
+
+    def step_url(self, step: int, **more: Any) -> str:
+        """The address of a step on the same side."""
+        return self.paths["steps"] + self.choice.query(at=step_number(step), side=self.shown_side, **more)
+
+    @property
+    def shown_side(self) -> str:
+        """The side as addresses carry it: the recorded one goes without saying, where there is a recording."""
+        return "" if self.side == "recorded" and not self.analysis.simulated else self.side
+
+    def compaction_url(self, index: int, side: str, **more: Any) -> str:
+        """The address of a recorded compaction, or of one that the replay makes."""
+        query = self.choice.query(side=side if side == "replayed" else "", **more)
+        return reverse("compaction", args=[self.row.pk, compaction_number(index)]) + query
+
+    def context(self, tab: str, at: int | None = None) -> dict[str, Any]:
+        """What the frame's templates show."""
+        return {
+            "session": self.session(),
+            "urls": self.links,
+            "tab": tab,
+            "strip": strip(self.analysis.data, at, self.side),
+            "compaction_tabs": self._compaction_tabs(),
+            "family": families.line(self.family, self.analysis.head, self.row.source_id),
+            "settings_note": self.choice.words() if self.choice.changed else "",
+        }
+
+    def session(self) -> dict[str, Any]:
+        """Name and badges."""
+        badges = [{"text": self.format_label, "class": "badge-outline"}]
+        if self.compactions.total:
+            text = counted(self.compactions.total, "compaction")
+            badges.append({"text": text, "class": "badge-compaction"})
+        if overflows := len(self.analysis.facts.recording.over):
+            badges.append({"text": counted(overflows, "overflow"), "class": "badge-overflow"})
+        return {"title": self.row.title, "steps": f"{self.count:,}", "badges": badges, "id": self.row.pk}
+
+    @property
+    def format_label(self) -> str:
+        """The recording's format as people call it."""
+        return LABELS.get(self.row.format, self.row.format)
+
+    def _compaction_tabs(self) -> list[dict[str, Any]]:
+        tabs = []
+        recorded = self.compactions.total
+        made = len(self.analysis.replayed.compactions) if self.analysis.diverges else 0
+        if recorded:
+            tabs.append(self._compaction_tab("Compactions", "recorded", recorded))
+        if made:
+            tabs.append(self._compaction_tab("Replayed compactions", "replayed", made))
+        return [{**item, "key": str(3 + number)} for number, item in enumerate(tabs)]
+
+    def _compaction_tab(self, label: str, side: str, count: int) -> dict[str, Any]:
+        return {"label": label, "tab": side, "count": count, "url": self.compaction_url(0, side)}
+
+
+def frame(request: HttpRequest, session_id: UUID) -> Frame:
+    """The session of an address under the settings of its query; Http404 where there is none."""
+    row = Session.objects.filter(pk=session_id, deleted=None).select_related("recording").first()
+    if row is None:
+        raise Http404("There is no such session.")
+    choice, errors = parse_choice({name: request.GET.get(name, "") for name in NAMES})
+    try:
+        analysis = analyse(row, choice)
+    except GuardError as error:
+        choice, errors = Choice(), {**errors, "": sentence(error)}
+        analysis = analyse(row, choice)
+    side = request.GET.get("side", "")
+    default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
+    side = side if side in SIDES and (side == "recorded" or analysis.diverges) else default
+    reading = row.recording.imports.order_by("-created").first()
+    return Frame(request, row, choice, errors, analysis, side, _paths(row, reading), reading)
+
+
+def _paths(row: Session, reading: Import | None) -> dict[str, str]:
+    pages = {
+        "overview": "session_overview",
+        "steps": "session_steps",
+        "window": "session_window",
+        "estimator": "session_estimator",
+    }
+    paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
+    if reading is not None:
+        paths["report"] = reading.get_absolute_url() + "?report"
+    return paths
+
+
+def step_of(request: HttpRequest, name: str, count: int, default: int = 0) -> int:
+    """The index of the step that an address names, counting from 1; the nearest of `count` where there is none."""
+    return step_index(number(request, name, step_number(default), 1, max(1, count)))
+
+
+def other_step_note(request: HttpRequest, at: int, count: int) -> str:
+    """What to say where the address names a step that the session does not have, and step `at` is shown instead."""
+    typed = request.GET.get("at", "").strip()
+    if not typed or typed.lstrip("0") == str(step_number(at)):
+        return ""
+    place = ", the last" if step_number(at) == count > 1 else ", the first" if at == 0 else ""
+    shown = f"showing step {step_number(at):,}{place}."
+    if typed.isascii() and typed.isdigit() and len(typed) <= LONGEST_NUMBER:
+        return f"There is no step {int(typed):,}; {shown}"
+    return f"“{visible(typed[:20])}” is not the number of a step; {shown}"
+
+
+def number(request: HttpRequest, name: str, default: int, low: int, high: int) -> int:
+    """A whole number of the query string, kept within bounds; the default where it is none."""
+    text = request.GET.get(name, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
+        return max(low, min(default, high))
+    return max(low, min(int(text), MAX_NUMBER, high))

@@ -1,0 +1,47 @@
+"""The overview strip: a whole session in 56 pixels, as the paths of one small SVG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from inspector.figures.decimate import kept_steps
+from inspector.figures.paths import Box
+from inspector.figures.timeline import NO_STEPS, Floats, Timeline
+from inspector.pages.shared.numbers import counted
+
+WIDTH, HEIGHT = 1000, 56
+POINTS = 700
+TICK = 5
+FULL_LINES = 80  # more compactions than this are ticks, or they would hide the curve
+
+
+def strip(data: Timeline, at: int | None = None, side: str = "recorded") -> dict[str, Any]:
+    """Paths for the prompt tokens of one side, its compactions and the threshold; `cursor` is a place in per cent."""
+    count = len(data)
+    if count == 0:
+        return {"empty": True}
+    shown = data.side(side)
+    box = Box(WIDTH, HEIGHT, count, _top(data, shown.tokens))
+    few = len(shown.compactions) <= FULL_LINES
+    steps = kept_steps([shown.tokens], shown.compactions if few else NO_STEPS, NO_STEPS, 0, count, POINTS)
+    return {
+        "count": count,
+        "area": box.area(steps, shown.tokens),
+        "line": box.line(steps, shown.tokens),
+        "threshold": box.level(float(np.nan_to_num(data.threshold[0]))),
+        "window": box.level(float(data.window)),
+        "compactions": box.ticks(shown.compactions, HEIGHT if few else TICK),
+        "overflows": box.ticks(shown.overflows, TICK),
+        "cursor": None if at is None else f"{100 * (at + 0.5) / count:.3f}",
+        "modelled": shown.modelled,
+        "label": f"{shown.name.capitalize()} over {counted(count, 'step')}, "
+        f"{counted(len(shown.compactions), 'compaction')} marked",
+    }
+
+
+def _top(data: Timeline, values: Floats) -> float:
+    highest = float(np.nanmax(values)) if not np.isnan(values).all() else 1.0
+    window = float(data.window)
+    return 1.05 * max(highest, window if highest > 0.4 * window else 0.0, 1.0)

@@ -1,0 +1,14 @@
+"""The pages of one session, below /s/<uuid>/."""
+
+from django.urls import include, path
+
+PAGES = "inspector.pages"
+
+urlpatterns = [
+    path("", include(f"{PAGES}.steps.urls")),
+    path("", include(f"{PAGES}.compaction.urls")),
+    path("", include(f"{PAGES}.estimator.urls")),
+    path("", include(f"{PAGES}.window.urls")),
+    path("", include(f"{PAGES}.replay.urls")),
+    path("", include(f"{PAGES}.overview.urls")),
+]

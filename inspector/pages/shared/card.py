@@ -1,0 +1,191 @@
+"""The decision card: a policy's arithmetic at one step, in its own order, and its verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from guard_core.policies import POLICIES
+from guard_core.sessions import Provenance, Sourced
+from guard_core.trace import HELD_REASONS, Term, Trace
+from guard_core.usage import PROVIDER
+from inspector.pages.shared.numbers import factor, percent, step_number, tokens
+from inspector.replays.choice import policy_title
+
+BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
+
+
+def card(
+    trace: Trace, step: int, terms: Sequence[Term], *, side: str, compacted: bool = False, own: int | None = None
+) -> dict[str, Any]:
+    """The card of one step.
+
+    `side` is "recorded" (the request that was really sent; `compacted`: it followed a recorded compaction, of which
+    the agent itself says `own` tokens before) or "replayed".
+    """
+    decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
+    fires = value(trace, "fired", step) == 1
+    return {
+        "side": side,
+        "inequality": inequality(decision, threshold),
+        "verdict": recorded_verdict(trace, step, compacted) if side == "recorded" else replayed_verdict(trace, step),
+        "badge": BADGES[side][fires],
+        "badge_class": "badge-compaction" if fires else "",
+        "terms": [term_row(term, step, acts=side == "replayed") for term in terms],
+        "notes": [note for note in (_answer_note(trace, step), _own_note(decision, own)) if note],
+        **_fill(decision, threshold, trace.window),
+    }
+
+
+def with_window_source(terms: Sequence[Term], window: Sourced) -> list[Term]:
+    """The same terms, where the context window says where it comes from: a policy is only given the number."""
+    return [
+        msgspec.structs.replace(term, source=window.source.value) if term.name == "context window" else term
+        for term in terms
+    ]
+
+
+def inequality(decision: int, threshold: int) -> str:
+    """The comparison that decides, with its numbers."""
+    if decision < 0 or threshold < 0:
+        return "nothing to compare"
+    return f"{decision:,} {'≥' if decision >= threshold else '<'} {threshold:,}"
+
+
+def recorded_verdict(trace: Trace, step: int, compacted: bool) -> str:
+    """What the policy would have done with the recorded request, and what the recorded agent did."""
+    policy = policy_title(trace.policy)
+    decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
+    if value(trace, "fired", step) == 1:
+        if compacted:
+            return f"{policy} would compact here, too: its estimate reached the threshold."
+        return f"{policy} would compact here: its estimate reached the threshold. The recorded agent did not."
+    if compacted:
+        return f"The recorded agent compacted here. {policy} would not: {_room(decision, threshold)}."
+    return f"{policy} would not compact: {_room(decision, threshold)}."
+
+
+def replayed_verdict(trace: Trace, step: int) -> str:
+    """What the policy did in the replay."""
+    held = HELD_REASONS[value(trace, "held", step)]
+    if value(trace, "fired", step) == 1:
+        return f"Compacts here{', but ' + held if held else ': the estimate reached the threshold'}."
+    if held:
+        return f"No compaction, although the threshold is reached: {held}."
+    return f"No compaction: {_room(value(trace, 'decision_tokens', step), value(trace, 'threshold', step))}."
+
+
+def _room(decision: int, threshold: int) -> str:
+    if decision < 0 or threshold < 0:
+        return "it compares nothing"
+    left = threshold - decision
+    return f"{left:,} tokens remain to its threshold" if left > 0 else f"its threshold is exceeded by {-left:,} tokens"
+
+
+def _answer_note(trace: Trace, step: int) -> str:
+    """How far the decision's number was from what the provider then reported, where both are of the same request."""
+    recorded, decision = value(trace, "recorded_prompt_tokens", step), value(trace, "decision_tokens", step)
+    if recorded <= 0 or decision <= 0 or value(trace, "prompt_tokens_source", step) != PROVIDER:
+        return ""
+    measures = ("contents", "heuristic")
+    if any(value(trace, f"{name}_decided", step) != value(trace, f"{name}_sent", step) for name in measures):
+        return (
+            "The estimate is of the request before the history was shortened, which was never sent. "
+            f"The request that was sent had {recorded:,} prompt tokens."
+        )
+    error = (decision - recorded) / recorded
+    return f"The provider then reported {recorded:,} prompt tokens: the decision tokens were {_apart(error)}."
+
+
+def _own_note(decision: int, own: int | None) -> str:
+    """Where the agent's own figure is another than the one this arithmetic came to."""
+    if own is None or decision <= 0 or abs(own - decision) < 0.02 * decision:
+        return ""
+    return f"The agent's own figure before this compaction is {own:,} tokens: of another request, or by another count."
+
+
+def _apart(error: float) -> str:
+    if abs(error) < 0.0005:
+        return "exact"
+    return f"{abs(100 * error):.1f} % too {'high' if error > 0 else 'low'}"
+
+
+def term_row(term: Term, step: int, *, acts: bool = True) -> dict[str, Any]:
+    """One number of the arithmetic; where it was not measured at this step, the step at which it was. The verdict is a
+    sentence: what the policy does, or would do where it only watches (`acts` is false)."""
+    shown, unit, sentence = plain(term.value), term.unit, ""
+    expression = term.expression.replace(">=", "≥").replace("<=", "≤").replace(" x ", " × ")
+    if term.name == "verdict":
+        shown, unit = "", ""
+        expression, sentence = _verdict(expression, acts)
+    elif term.unit == "factor":
+        shown, unit = factor(term.value), "×"
+    return {
+        "name": term.name,
+        "value": shown,
+        "unit": unit,
+        "expression": expression,
+        "sentence": sentence,
+        "source": str(term.source),
+        "as_of": None if term.as_of in (None, step) else step_number(term.as_of),
+        "verdict": term.name == "verdict",
+    }
+
+
+def _verdict(expression: str, acts: bool) -> tuple[str, str]:
+    """The comparison of a verdict, and what follows from it as a sentence."""
+    numbers, colon, words = expression.partition(": ")
+    if not colon:
+        numbers, words = "", expression
+    if not acts:
+        words = words.replace("it compacts", "it would compact").replace("it does not compact", "it would not compact")
+    return numbers, f"{words[:1].upper()}{words[1:]}."
+
+
+def plain(value: float) -> str:
+    """A value with its groups; a whole number without a point."""
+    if np.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def _fill(decision: int, threshold: int, window: int) -> dict[str, Any]:
+    if decision < 0 or threshold < 0 or window <= 0:
+        return {"fill": None}
+    scale = max(window, decision)
+    label = f"{percent(decision, window, 1)} of the window of {tokens(window)}; the mark is the threshold"
+    return {"fill": f"{100 * decision / scale:.2f}", "mark": f"{100 * threshold / scale:.2f}", "fill_label": label}
+
+
+def value(trace: Trace, name: str, step: int) -> int:
+    """One entry of a column."""
+    return int(trace.column(name)[step])
+
+
+def settings_used(trace: Trace, window: Sourced, typed: Container[str]) -> dict[str, Any]:
+    """The settings of a trace with where each comes from: typed by the user, or assumed from the profile.
+
+    `typed` holds the names that the user set. The main ones come first; the others are folded.
+    """
+    first = [_setting("policy", trace.policy, typed)]
+    first.append({"name": "window", "value": tokens(window.value), "source": window.source.value})
+    names = [name for name in trace.settings if name != "mode"]
+    published = POLICIES[trace.policy].settings if trace.policy in POLICIES else ()
+    main = ["profile", *(item.name for item in published if item.main), "summary"]
+    first += [_setting(name, trace.settings[name], typed) for name in main if name in names]
+    rest = [_setting(name, trace.settings[name], typed) for name in names if name not in main]
+    return {"main": first, "rest": rest}
+
+
+def _setting(name: str, value: Any, typed: Container[str]) -> dict[str, str]:
+    if isinstance(value, bool):
+        text = "yes" if value else "no"
+    elif isinstance(value, int):
+        text = f"{value:,}"
+    else:
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+    source = Provenance.USER if name in typed else Provenance.ASSUMED
+    return {"name": name.replace("_", " "), "value": text, "source": source.value}

@@ -1,0 +1,1 @@
+"""The steps of a session, one model call at a time."""

@@ -1,0 +1,131 @@
+"""The step list: a window of rows, each one model call with its marks, its name and its prompt tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from guard_core.ledger import Ledger
+from inspector.figures.timeline import Timeline
+from inspector.pages.shared.numbers import short, step_number
+from inspector.replays.choice import Choice
+
+ROW_HEIGHT = 28  # pixels, as in static/css/steps.css
+WINDOW = 90  # rows sent at a time
+ABOUT = "≈"  # before a count that is modelled or estimated
+MARKS = {
+    "overflow": ("✕", " is-overflow", "overflow"),
+    "compaction": ("▼", " is-compaction", "compaction"),
+    "near": ("○", " is-near", "near miss"),
+    "turn": ("●", " is-turn", "user turn begins"),
+    "": ("", "", ""),
+}
+
+
+def window_around(at: int, count: int) -> tuple[int, int]:
+    """The rows to send for a page that shows step `at`."""
+    start = max(0, min(at - WINDOW // 3, count - WINDOW))
+    return start, min(count, start + WINDOW)
+
+
+def window_from(start: int, count: int) -> tuple[int, int]:
+    """The rows to send for a list that was scrolled to `start`."""
+    start = max(0, min(start, count - WINDOW))
+    return start, min(count, start + WINDOW)
+
+
+def step_list(
+    data: Timeline,
+    ledger: Ledger,
+    names: Mapping[int, str],
+    start: int,
+    stop: int,
+    path: str,
+    choice: Choice,
+    side: str,
+) -> dict[str, Any]:
+    """The rows `start` to `stop` and the heights of what is not sent. `names`: a word for each step's answer."""
+    count = len(data)
+    starts_turn = np.diff(ledger.steps["turn"], prepend=-2) > 0
+    sets = {"overflow": set(data.overflows), "compaction": set(data.compactions), "near": set(data.near_misses)}
+    if side == "replayed" and data.replayed is not None:
+        sets = {"overflow": set(data.replayed.overflows), "compaction": set(data.replayed.compactions), "near": set()}
+    rows = []
+    for step in range(start, stop):
+        kind = next((name for name in ("overflow", "compaction", "near") if step in sets[name]), "")
+        kind = kind or ("turn" if starts_turn[step] else "")
+        rows.append(_row(data, ledger, step, kind, names.get(step, ""), bool(starts_turn[step]), path, choice, side))
+    return {
+        "rows": rows,
+        "count": count,
+        "first": step_number(start),
+        "last": step_number(stop - 1),
+        "above": start * ROW_HEIGHT,
+        "below": (count - stop) * ROW_HEIGHT,
+        "earlier": path + choice.query(at=step_number(max(0, start - WINDOW // 2)), side=side),
+        "later": path + choice.query(at=step_number(min(count - 1, stop + WINDOW // 2)), side=side),
+        "url": path + "/list" + choice.query(side=side),
+    }
+
+
+def _row(
+    data: Timeline, ledger: Ledger, step: int, kind: str, name: str, turn: bool, path: str, choice: Choice, side: str
+) -> dict[str, Any]:
+    value, counted = prompt_tokens(data, step, side)
+    mark, mark_class, words = MARKS[kind]
+    fill = 0.0 if np.isnan(value) else min(100.0, 100 * value / max(1, data.window))
+    return {
+        "step": step_number(step),
+        "url": path + choice.query(at=step_number(step), side=side),
+        "mark": mark,
+        "mark_class": mark_class,
+        "label": name,
+        "tokens": ("" if counted else ABOUT) + short(None if np.isnan(value) else value),
+        "fill": f"{fill:.0f}",
+        "classes": (" is-turn" if turn else "") + (" is-over" if kind == "overflow" else ""),
+        "words": words,
+    }
+
+
+def prompt_tokens(data: Timeline, step: int, side: str) -> tuple[float, bool]:
+    """Prompt tokens of a step on one side, and whether the provider counted them: those of a replay are modelled once
+    its requests differ, and where the provider reported nothing the heuristic estimate is shown."""
+    value = float(data.recorded[step])
+    if side == "replayed" and data.replayed is not None:
+        differs = data.replayed.divergence is not None and step >= data.replayed.divergence
+        return float(data.replayed.prompt_tokens[step]), not (differs or np.isnan(value))
+    return (float(data.heuristic[step]), False) if np.isnan(value) else (value, True)
+
+
+def neighbours(data: Timeline, ledger: Ledger, findings: list[int], at: int, side: str) -> dict[str, int | None]:
+    """Where each key of the stepper leads from step `at`; None where there is no such step."""
+    last = len(data) - 1
+    marks = data.compactions
+    if side == "replayed" and data.replayed is not None:
+        marks = data.replayed.compactions
+    turns = np.flatnonzero(np.diff(ledger.steps["turn"], prepend=-2) > 0)
+    found = np.unique(np.array(findings, dtype=np.int64))
+    return {
+        "Home": 0 if at else None,
+        "k": at - 1 if at else None,
+        "j": at + 1 if at < last else None,
+        "End": last if at < last else None,
+        "K": _before(turns, at),
+        "J": _after(turns, at),
+        "[": _before(marks, at),
+        "]": _after(marks, at),
+        "{": _before(found, at),
+        "}": _after(found, at),
+    }
+
+
+def _before(steps: Any, at: int) -> int | None:
+    earlier = steps[steps < at]
+    return int(earlier[-1]) if len(earlier) else None
+
+
+def _after(steps: Any, at: int) -> int | None:
+    later = steps[steps > at]
+    return int(later[0]) if len(later) else None

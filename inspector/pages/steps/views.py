@@ -1,0 +1,458 @@
+"""The stepper: one model call at a time, with what the model saw and the decision before it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from guard_core.attribution import ATTRIBUTION_SOURCES
+from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
+from guard_core.events import part_text as text_of
+from guard_core.usage import PROVIDER
+from guard_core.views import Inserted, View, content_count
+from inspector.figures.timeline import NO_STEPS
+from inspector.jobs.estimating import load_counts
+from inspector.pages.gallery.presenter import step_query
+from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
+from inspector.pages.shared import card as cards
+from inspector.pages.shared import parts, requests
+from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.numbers import (
+    counted,
+    message_index,
+    message_number,
+    moment,
+    percent,
+    step_index,
+    step_number,
+    tokens,
+    turn_number,
+)
+from inspector.pages.shared.requests import PAGE, Row
+from inspector.pages.steps import presenter
+from inspector.storage import convert
+
+NAV = (
+    (("Home", "⇤", "first step"), ("k", "‹", "previous step"), ("j", "›", "next step"), ("End", "⇥", "last step")),
+    (("K", "‹ turn", "previous user turn"), ("J", "turn ›", "next user turn")),
+    (("[", "‹ ▼", "previous compaction"), ("]", "▼ ›", "next compaction")),
+    (("{", "‹ !", "previous finding"), ("}", "! ›", "next finding")),
+)
+KEYS = {"j": "j ArrowDown", "k": "k ArrowUp"}
+SHOWN_TOOLS = 40
+
+
+@require_GET
+def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """The stepper at a step; a key or a click swaps the two panes of the step alone."""
+    page = frame(request, session_id)
+    at = step_of(request, "at", page.count, _step_that_started(page))
+    context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": page.links}
+    if page.count:
+        context |= _step(page, at)
+    htmx = getattr(request, "htmx", None)
+    if not (htmx and htmx.target == "step"):
+        context |= page.context("steps", at if page.count else None)
+        if page.count:
+            context["list"] = _list(page, *presenter.window_around(at, page.count))
+    return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
+
+
+def _step_that_started(page: Frame) -> int:
+    """The step that ?started=ID asks for: the first one whose request holds the call that started that session."""
+    name = page.request.GET.get("started", "")
+    place = next((agent.at for agent in page.analysis.head.sub_agents if name and agent.session == name), None)
+    return 0 if place is None else int(np.searchsorted(page.analysis.ledger.steps["at"], place, side="right"))
+
+
+@require_GET
+def step_list(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Another window of the step list."""
+    page = frame(request, session_id)
+    start, at = step_of(request, "from", page.count), step_of(request, "at", page.count)
+    context = {"list": _list(page, *presenter.window_from(start, page.count)), "at": step_number(at)}
+    return render(request, "inspector/steps/_list.html", context)
+
+
+@require_GET
+def step_messages(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """More messages of a step, before or after those shown."""
+    page = frame(request, session_id)
+    at = step_of(request, "at", page.count)
+    if not page.count:
+        raise Http404("This session has no model calls.")
+    context = _messages(page, at)
+    direction = request.GET.get("only")
+    context["window"] = {key: value for key, value in context["window"].items() if key.startswith(direction or "")}
+    return render(request, "inspector/steps/_window.html", context)
+
+
+@require_GET
+def message_part(request: HttpRequest, session_id: UUID, message: int, index: int) -> HttpResponse:
+    """The next piece of a long part of a message, which is counted from 1."""
+    page, seq = frame(request, session_id), message_index(message)
+    known = 0 <= seq < page.row.events  # a larger number may be one that no database takes
+    event = convert.load_some_events(page.row, [seq]).get(seq) if known else None
+    if event is None or index >= len(event.parts):
+        raise Http404("There is no such part.")
+    return _piece(page, event.parts[index], reverse("message_part", args=[page.row.pk, message, index]))
+
+
+@require_GET
+def request_part(request: HttpRequest, session_id: UUID, step: int, position: int, index: int) -> HttpResponse:
+    """The next piece of a part of a request's message, which may be in no log: a summary, an edited result."""
+    page = frame(request, session_id)
+    if not 1 <= step <= page.count:
+        raise Http404("There is no such step.")
+    view, inserted, repeated = _view(page, step_index(step))
+    rows = requests.rows_of(view, message_index(position), position, inserted, repeated)
+    message = rows[0].message if rows and position else None
+    if message is None or index >= len(message.parts):
+        raise Http404("There is no such part.")
+    path = reverse("request_part", args=[page.row.pk, step, position, index])
+    return _piece(page, message.parts[index], path)
+
+
+@require_GET
+def system_part(request: HttpRequest, session_id: UUID, index: int) -> HttpResponse:
+    """The next piece of the system prompt."""
+    page = frame(request, session_id)
+    found = page.analysis.head.system or ()
+    if index >= len(found):
+        raise Http404("There is no such part.")
+    return _piece(page, found[index], reverse("system_part", args=[page.row.pk, index]))
+
+
+def _piece(page: Frame, part: Part, path: str) -> HttpResponse:
+    text = parts.display_text(part)
+    start = number(page.request, "from", 0, 0, len(text))
+    piece = parts.piece(text, start, parts.PIECE_CHARS)
+    shown = {
+        **piece,
+        "more": path + page.choice.query(side=page.shown_side, **{"from": piece["next"]}) if piece["next"] else "",
+        "more_chars": f"{piece['left']:,}",
+    }
+    return render(page.request, "inspector/steps/_more.html", {"piece": shown})
+
+
+# ---- the step list
+
+
+def _list(page: Frame, start: int, stop: int) -> dict[str, Any]:
+    found = page.analysis
+    names = _names(page, start, stop)
+    return presenter.step_list(
+        found.data, found.ledger, names, start, stop, page.paths["steps"], page.choice, page.shown_side
+    )
+
+
+def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
+    """What each step answered, in a few words; a step that begins a user turn is named by the user's words."""
+    columns = page.analysis.ledger.steps
+    begins = np.diff(columns["turn"], prepend=-2) > 0
+    chosen = np.where(begins & (columns["user_event"] >= 0), columns["user_event"], columns["response"])[start:stop]
+    events = convert.load_some_events(page.row, sorted({int(seq) for seq in chosen if seq >= 0}))
+    named = {step: events.get(int(seq)) for step, seq in enumerate(chosen, start)}
+    return {step: parts.summary_line(event) if event else "no answer recorded" for step, event in named.items()}
+
+
+# ---- one step
+
+
+def _step(page: Frame, at: int) -> dict[str, Any]:
+    found = page.analysis
+    marks = [finding.step for finding in (*found.recorded_findings, *found.replayed_findings)]
+    near = presenter.neighbours(found.data, found.ledger, marks, at, page.shown_side)
+    turn = int(found.ledger.steps["turn"][at])
+    return {
+        "count": page.count,
+        "note": other_step_note(page.request, at, page.count),
+        "turn_label": f"user turn {turn_number(turn):,} of {page.row.turns:,}" if turn >= 0 else "",
+        "nav": [[_nav(page, near, item) for item in group] for group in NAV],
+        "bar": [_nav(page, near, item) for item in (NAV[2][0], NAV[0][1], NAV[0][2], NAV[2][1])],
+        "hidden": [(name, value) for name, value in _kept(page).items() if value],
+        "marks": _badges(page, at),
+        "facts_line": _facts_line(page, at),
+        "sides": _sides(page, at),
+        "cards": [_card(page, at)],
+        "settings_used": cards.settings_used(found.trace(page.side), found.window, page.choice.engine_names()),
+        "fixed": _fixed(page),
+        **_messages(page, at),
+    }
+
+
+def _nav(page: Frame, near: dict[str, int | None], item: tuple[str, str, str]) -> dict[str, str]:
+    key, sign, title = item
+    step = near[key]
+    url = "" if step is None else page.step_url(step)
+    return {"key": KEYS.get(key, key), "sign": sign, "title": f"{title} ({key})", "url": url}
+
+
+def _kept(page: Frame) -> dict[str, str]:
+    """The settings of the address, for forms that must keep them."""
+    return {**page.choice.pairs(), "side": page.shown_side}
+
+
+def _badges(page: Frame, at: int) -> list[dict[str, str]]:
+    """What happened at a step on the side that is shown, and after it, marked as such, on the other one."""
+    data = page.analysis.data
+    sides = {"recorded": (data.compactions, data.overflows, data.near_misses)}
+    if data.replayed is not None and page.analysis.diverges:
+        sides["replayed"] = (data.replayed.compactions, data.replayed.overflows, NO_STEPS)
+    kinds = (("badge-compaction", "▼ compaction"), ("badge-overflow", "✕ overflow"), ("badge-overflow", "○ near miss"))
+    return [
+        {"badge": badge, "text": text}
+        if side == page.side
+        else {"badge": f"{badge} badge-outline", "text": f"{text}, {side}"}
+        for side in sorted(sides, key=lambda name: name != page.side)
+        for steps_marked, (badge, text) in zip(sides[side], kinds, strict=True)
+        if at in steps_marked
+    ]
+
+
+def _facts_line(page: Frame, at: int) -> list[str]:
+    call, columns = page.analysis.head.calls[at], page.analysis.ledger.steps
+    recorded, cached = int(columns["prompt_tokens"][at]), int(columns["cached_tokens"][at])
+    facts = [f"{recorded:,} prompt tokens (provider)" if recorded >= 0 else "no provider count"]
+    trace = page.analysis.replayed.columns
+    if page.side == "replayed" and int(trace["prompt_tokens_source"][at]) != PROVIDER:
+        modelled = int(trace["modelled_prompt_tokens"][at])
+        facts = [f"{modelled:,} prompt tokens (modelled)", f"recorded: {facts[0]}"]
+    if cached > 0 and recorded > 0:
+        facts[-1] += f", {percent(cached, recorded)} from cache"
+    if call.output_tokens is not None:
+        facts.append(f"{call.output_tokens:,} output tokens{', recorded' if page.side == 'replayed' else ''}")
+    facts += [parts.visible(call.model[:60])] if call.model else []
+    facts += [moment(call.timestamp)] if call.timestamp is not None else []
+    facts += [f"line {call.line:,}"] if call.line is not None else []
+    return facts
+
+
+def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
+    """The switch between the recorded and the replayed request; none where they never differ."""
+    if not page.analysis.diverges:
+        return []
+    words = ("without a policy", "under the policy") if page.analysis.simulated else ("as recorded", "as replayed")
+    labels = tuple(zip(("recorded", "replayed"), words, strict=True))
+    path = page.paths["steps"]
+    return [
+        {"label": label, "url": path + page.choice.query(at=step_number(at), side=side), "current": side == page.side}
+        for side, label in labels
+    ]
+
+
+def _card(page: Frame, at: int) -> dict[str, Any]:
+    found = page.analysis
+    trace = found.trace(page.side)
+    compacted = at in found.data.compactions
+    places = [item.place for item in page.compactions.compactions if item.step == at]
+    own = found.head.compactions[places[0]].tokens_before if compacted and places else None
+    terms = cards.with_window_source(found.policy.explain(trace, at), found.window)
+    shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
+    title = "The replay's decision" if page.side == "replayed" else "The decision"
+    return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
+
+
+def _explained(page: Frame, at: int) -> str:
+    """For a simulated session, the page that tells this step of the simulator to a newcomer."""
+    if page.analysis.ledger.usage_ratio is None:
+        return ""
+    return reverse("gallery_step") + step_query(page.row.title, page.choice.policy, page.choice.profile, at)
+
+
+def _compaction_link(page: Frame, at: int) -> dict[str, str]:
+    found = page.analysis
+    if page.side == "replayed":
+        made = [item.step for item in found.replayed.compactions]
+        index = made.index(at) if at in made else None
+    else:
+        places = [item.step for item in page.compactions.compactions]
+        index = places.index(at) if at in places else None
+    if index is None:
+        return {}
+    return {"link": page.compaction_url(index, page.side), "link_label": "What this compaction did"}
+
+
+# ---- the messages of a step
+
+
+def _view(page: Frame, at: int) -> tuple[View, tuple[Event, ...], frozenset[int]]:
+    """What was sent at a step on this side, the messages that its recorded compaction or resumed history brought, and
+    which of them repeat the log. A replay that compacts nothing sends a resumed history as it was recorded."""
+    found = page.analysis
+    if page.side == "replayed":
+        replayed = found.replayed.view(at, int(found.ledger.steps["at"][at]))
+        if not found.ledger.sends_whole_log(at, replayed):
+            return replayed, (), frozenset()
+    view, epoch = found.ledger.recorded_view(at)
+    if epoch < 0:
+        return view, (), frozenset()
+    return view, found.head.compactions[epoch].messages, found.ledger.repeated[epoch]
+
+
+def _messages(page: Frame, at: int) -> dict[str, Any]:
+    view, inserted, repeated = _view(page, at)
+    sent = content_count(view)
+    gone = requests.gone_ranges(view, int(page.analysis.ledger.steps["at"][at]))
+    missing = sum(len(part) for part in gone)
+    show = "gone" if page.request.GET.get("show") == "gone" and missing else "sent"
+    total = missing if show == "gone" else sent
+    start, stop = _window(page, total)
+    if show == "gone":
+        rows = requests.gone_rows(gone, start, stop, _seen(page, view, at))
+    else:
+        rows = requests.rows_of(view, start, stop, inserted, repeated)
+    return {
+        "messages": _presented(page, rows, at),
+        "window": _edges(page, at, show, start, stop, total),
+        "message_tabs": _message_tabs(page, at, show, sent, missing),
+        "contents_note": "oldest first; the newest are shown" if stop == total and start else "oldest first",
+    }
+
+
+def _window(page: Frame, total: int) -> tuple[int, int]:
+    """The messages of the request to show, as indices; addresses count them from 1, with the last one included."""
+    newest = message_number(max(0, total - PAGE))
+    start = message_index(number(page.request, "from", newest, 1, max(1, total)))
+    stop = number(page.request, "to", start + PAGE, start, start + PAGE)
+    return start, min(stop, total)
+
+
+def _seen(page: Frame, view: View, at: int) -> list[range]:
+    """The events that summaries were made of up to this step: all that are gone, where a recording inserted one."""
+    if page.side != "replayed":
+        epoch = int(page.analysis.ledger.steps["epoch"][at])
+        repeated = page.analysis.ledger.repeated[epoch] if epoch >= 0 else frozenset()
+        has_summary = any(isinstance(segment, Inserted) and segment.index not in repeated for segment in view)
+        return [range(page.analysis.ledger.event_count)] if has_summary else []
+    views = [item.passes[0].summariser_view for item in page.analysis.replayed.compactions if item.step <= at]
+    return [held for view in views for held in requests.kept_events(view)]
+
+
+def _presented(page: Frame, rows: list[Row], at: int) -> list[dict[str, Any]]:
+    events = convert.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
+    counts = load_counts(page.row)
+    return [_message(page, row, events, at, counts) for row in rows]
+
+
+def _message(page: Frame, row: Row, events: dict[int, Event], at: int, counts: Any) -> dict[str, Any]:
+    event = events.get(row.event) if row.event is not None else None
+    heuristic, attributed, source = _costs(page, row)
+    shown = requests.present(row, event, heuristic, attributed, source)
+    for part in shown["parts"]:
+        _fold(page, row, part, at)
+    message = row.message or event
+    for part, found in zip(shown["parts"], message.parts if message else (), strict=False):
+        part["started"] = _started(page, found)
+    known = counts is not None and row.event is not None and row.message is None
+    shown["tokenizer_text"] = tokens(int(counts["o200k"][row.event])) if known else ""
+    texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
+    return {**shown, **texts, "attributed_text": tokens(attributed) if attributed is not None else ""}
+
+
+def _started(page: Frame, part: Part) -> dict[str, str]:
+    """The session that a tool call started, at the call and at its result."""
+    match part:
+        case ToolCallPart(id=call) | ToolResultPart(call_id=call) if call:
+            return page.started_by_call.get(call, {})
+    return {}
+
+
+def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:
+    """Where the rest of a long part comes from: the log, or the request itself for what is not in the log."""
+    if part["next"] is None:
+        return
+    if row.event is not None and row.message is None:
+        path = reverse("message_part", args=[page.row.pk, message_number(row.event), part["index"]])
+    else:
+        place = (step_number(at), message_number(row.position or 0), part["index"])
+        path = reverse("request_part", args=[page.row.pk, *place])
+    part["more"] = path + page.choice.query(side=page.shown_side, **{"from": part["next"]})
+    part["more_chars"] = f"{part['left']:,}"
+
+
+def _costs(page: Frame, row: Row) -> tuple[int | None, int | None, str]:
+    """Heuristic tokens, attributed tokens, and where the latter come from."""
+    if row.size is not None:
+        return row.size // 4, None, ""
+    if row.event is None or row.message is not None:
+        size = sum(utf8_bytes(text_of(part)) for part in row.message.parts) if row.message else 0
+        return size // 4, None, ""
+    ledger, attribution = page.analysis.ledger, page.analysis.attribution
+    heuristic = sum(int(ledger.events[name][row.event]) for name in ("text_tokens", "inline_tokens", "metadata_tokens"))
+    source = ATTRIBUTION_SOURCES[int(attribution.source[row.event])]
+    return heuristic, int(attribution.tokens[row.event]), source
+
+
+def _edges(page: Frame, at: int, show: str, start: int, stop: int, total: int) -> dict[str, Any]:
+    """Links to the messages before and after those shown, as a page and as a part of one."""
+    shown = "" if show == "sent" else show
+    edges: dict[str, Any] = {"empty": "Nothing: the request held no messages of the log."}
+    if start:
+        first = max(0, start - PAGE)
+        edges |= _edge(page, at, shown, "earlier", first, start, start)
+    if stop < total:
+        edges |= _edge(page, at, shown, "later", stop, min(total, stop + PAGE), total - stop)
+    return edges
+
+
+def _edge(page: Frame, at: int, show: str, name: str, start: int, stop: int, left: int) -> dict[str, Any]:
+    part = reverse("step_messages", args=[page.row.pk])
+    where = {"at": step_number(at), "side": page.shown_side, "show": show, "from": message_number(start)}
+    return {
+        name: page.paths["steps"] + page.choice.query(**where),
+        f"{name}_part": part + page.choice.query(**where, to=stop, only=name),
+        f"{name}_count": stop - start,
+        f"{name}_left": f"{left:,}",
+    }
+
+
+def _message_tabs(page: Frame, at: int, show: str, sent: int, missing: int) -> list[dict[str, Any]]:
+    tabs = [("sent", f"in this request {sent:,}", "")]
+    if missing:
+        tabs.append(("gone", f"removed {missing:,}", "gone"))
+    path = page.paths["steps"]
+    return [
+        {
+            "label": label,
+            "url": path + page.choice.query(at=step_number(at), side=page.shown_side, show=value),
+            "current": name == show,
+        }
+        for name, label, value in tabs
+    ]
+
+
+def _fixed(page: Frame) -> list[dict[str, Any]]:
+    """System prompt and tools, which every request of the session carried; a gap is named."""
+    head, ledger = page.analysis.head, page.analysis.ledger
+    rows: list[dict[str, Any]] = []
+    if head.system is None:
+        rows.append({"name": "System prompt", "note": "not in this file"})
+    else:
+        shown = [parts.shown(part, index) for index, part in enumerate(head.system)]
+        for part in shown:
+            if part["next"] is not None:
+                path = reverse("system_part", args=[page.row.pk, part["index"]])
+                part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
+        size = ledger.system_tokens + ledger.system_metadata_tokens
+        rows.append({"name": "System prompt", "note": f"{size:,} tokens est.", "parts": shown})
+    if head.tools is None:
+        rows.append({"name": "Tool definitions", "note": "not in this file"})
+    else:
+        note = f"{counted(len(head.tools), 'tool')}, {ledger.tools_tokens:,} tokens est."
+        tools = [
+            {
+                "name": parts.visible(tool.name[:120]),
+                "text": parts.visible(tool.description[:300]),
+                "schema": f"{len(value_text(tool.schema)):,} characters of schema",
+            }
+            for tool in head.tools[:SHOWN_TOOLS]
+        ]
+        rows.append({"name": "Tool definitions", "note": note, "tools": tools, "left": len(head.tools) - len(tools)})
+    return rows

@@ -1,0 +1,1 @@
+"""Uploading recordings, and downloading them again."""

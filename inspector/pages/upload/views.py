@@ -1,0 +1,168 @@
+"""Bringing sessions in: files, pasted text, bundled samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from guard_core.errors import GuardError, LimitExceeded
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import SAMPLES
+from guard_core.window import parse_window
+from inspector.ingest.companions import add, arranged
+from inspector.ingest.importing import submit
+from inspector.ingest.uploads import receive, safe_name, take
+from inspector.models import Import
+from inspector.pages.errors.views import plain
+from inspector.pages.imports.views import session_of
+
+SMALL = 8 * 2**20  # bytes; such a file is read before the answer is due, so the answer can be the session itself
+PATIENCE = 3.0  # seconds that the answer waits for a small file; after that the progress page takes over
+LOOK_EVERY = 0.015
+
+
+@require_POST
+def upload(request: HttpRequest) -> HttpResponse:
+    """Take files or pasted text; one import each. A file that is known already opens what is there.
+
+    A database and its `-wal` are one import. `path` says for each file where it lay in a dropped folder: what is no
+    session there is left aside. A damaged file is refused with its line and reason (422) unless `mode` is lenient;
+    nothing of it is kept.
+    """
+    lenient = request.POST.get("mode") == "lenient"
+    try:
+        window = _window(request.POST.get("window", ""))
+    except GuardError as error:
+        return _refused(request, error)
+    jobs: list[Import] = []
+    told: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are no mistakes
+    refused: GuardError = GuardError("choose a file, drop one, or paste a session")
+    for item in _given(request):
+        try:
+            if item.aside:
+                raise GuardError(f"{item.name} is {item.aside}")
+            jobs.append(_add(item, strict=not lenient, window=window))
+        except GuardError as error:
+            refused = error
+            told.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
+    if not jobs and not any(item["folder"] for item in told):
+        return _refused(request, refused)
+    jobs = _settled(jobs)
+    if _wants_json(request):
+        failed = any(job.state == Import.State.FAILED and not job.left_aside for job in jobs)
+        answer = {"imports": [_answer(job) for job in jobs], "aside": told}
+        return JsonResponse(answer, status=422 if failed else 201)
+    if len(jobs) != 1:
+        return HttpResponseRedirect(reverse("home"))
+    if jobs[0].state == Import.State.FAILED:
+        return render(request, "inspector/imports/detail.html", {"job": jobs[0]}, status=422)
+    return HttpResponseRedirect(_address(jobs[0]))
+
+
+@require_POST
+def open_sample(request: HttpRequest, name: str) -> HttpResponse:
+    """Import one of the bundled sample sessions, or open it when it is there."""
+    sample = SAMPLES.get(name)
+    if sample is None:
+        return plain(request, 404, "No such sample", f"The samples are: {', '.join(SAMPLES)}.")
+    received = receive([native.write(sample.build())], f"{name}.jsonl")
+    return redirect(_address(_settled([submit(received)])[0]))
+
+
+class Item(NamedTuple):
+    """One recording of a request, or a file that is left aside."""
+
+    name: str
+    folder: str = ""  # within the folder that was dropped
+    file: UploadedFile | None = None
+    wal: UploadedFile | None = None
+    text: str = ""
+    aside: str = ""
+
+
+def _given(request: HttpRequest) -> Iterator[Item]:
+    files = request.FILES.getlist("file")
+    paths = request.POST.getlist("path")
+    told = paths if len(paths) == len(files) else [""] * len(files)
+    folders = ["/".join(safe_name(part) for part in path.split("/")[:-1] if part)[:400] for path in told]
+    names = [file.name or "" for file in files]
+    for unit in arranged(list(zip(folders, names, strict=True))):
+        file, folder = files[unit.file], folders[unit.file]
+        if file.size or not folder:  # an empty file of a folder is nothing
+            wal = None if unit.wal is None else files[unit.wal]
+            yield Item(safe_name(names[unit.file]), folder, file, wal, aside=unit.aside)
+    if text := request.POST.get("text", "").strip():
+        yield Item("pasted session", text=text)
+
+
+def _add(item: Item, *, strict: bool, window: int | None) -> Import:
+    if item.file is not None:
+        received = take(item.file, item.name)
+    else:
+        received = receive([item.text.encode("utf-8", "surrogatepass")], item.name)
+    if item.wal is not None and item.wal.size:  # an empty log is as good as none
+        try:
+            received = received._replace(wal=take(item.wal, f"{item.name}-wal"))
+        except BaseException:
+            received.drop()
+            raise
+    job = add(received, strict=strict, window=window)
+    if item.folder:
+        job.folder = item.folder
+        job.save(update_fields=["folder"])
+    return job
+
+
+def _settled(jobs: list[Import]) -> list[Import]:
+    """The imports after a short wait for the small ones, so that most people never see a progress page."""
+    end = time.monotonic() + PATIENCE
+    for job in jobs:
+        while not job.ended and job.total <= SMALL and time.monotonic() < end:
+            time.sleep(LOOK_EVERY)
+            job.refresh_from_db()
+    return jobs
+
+
+def _address(job: Import) -> str:
+    session = session_of(job)
+    return session.get_absolute_url() if session else job.get_absolute_url()
+
+
+def _answer(job: Import) -> dict[str, Any]:
+    failed = job.state == Import.State.FAILED
+    return {
+        "name": job.name,
+        "state": job.state,
+        "url": _address(job),
+        "report": f"{job.get_absolute_url()}?report",
+        "raw": reverse("recording_raw", args=[job.recording_id]) if job.recording_id else "",
+        "error": job.message if failed else "",
+        "line": job.line if failed else None,
+        "column": job.column if failed else None,
+        "mendable": job.mendable,
+        "aside": job.left_aside,
+    }
+
+
+def _window(text: str) -> int | None:
+    return parse_window(text) if text.strip() else None
+
+
+def _refused(request: HttpRequest, error: GuardError) -> HttpResponse:
+    status = 413 if isinstance(error, LimitExceeded) else 400
+    text = str(error)
+    sentence = f"{text[:1].upper()}{text[1:]}. Nothing was stored."
+    if _wants_json(request):
+        return JsonResponse({"error": sentence}, status=status)
+    return plain(request, status, "This cannot be imported", sentence)
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return "application/json" in request.headers.get("Accept", "")

@@ -1,0 +1,1 @@
+"""The context window as a person states it."""

@@ -1,0 +1,48 @@
+"""The context window in use: of one session, or of all sessions of a model, as a person states it."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from guard_core.sessions import Sourced
+from guard_core.window_evidence import WindowJudgement, judge_session
+from inspector.jobs import assessing
+from inspector.models import ModelWindow, Session
+from inspector.models.windows import LOOKED_UP, SIMULATED
+from inspector.storage import convert
+
+
+def judgement(row: Session, window: Sourced) -> WindowJudgement:
+    """A window against what the session recorded."""
+    return judge_session(convert.load_head(row), window)
+
+
+def set_for_session(row: Session, tokens: int | None) -> None:
+    """Set the window of one session; None gives it back to its model or its recording."""
+    Session.objects.filter(pk=row.pk).update(window_override=tokens)
+    row.refresh_from_db()
+    assessing.assess(row)
+
+
+def set_for_model(row: Session, tokens: int | None) -> None:
+    """Set the window of a session's model for all its sessions, those to come as well; None forgets it."""
+    with transaction.atomic():
+        if tokens is None:
+            ModelWindow.objects.filter(pk=row.model).delete()
+        else:
+            ModelWindow.objects.update_or_create(pk=row.model, defaults={"window": tokens})
+        of_model(row).update(model_window=tokens)
+    row.refresh_from_db()
+    assessing.assess(row)  # the others follow in a job
+    assessing.prepare(str(row.pk))
+
+
+def is_of_model(row: Session) -> bool:
+    """May the window of its model be a session's: does it have a model, and no window of its own."""
+    return bool(row.model) and row.format != SIMULATED and row.window_source in LOOKED_UP
+
+
+def of_model(row: Session) -> QuerySet[Session]:
+    """The sessions that share the window of a session's model."""
+    return Session.objects.filter(model=row.model, window_source__in=LOOKED_UP).exclude(format=SIMULATED)

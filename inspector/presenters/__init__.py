@@ -1,1 +1,0 @@
-"""Engine values made into the plain dicts and strings that templates show; no ORM, no request."""

@@ -1,0 +1,105 @@
+"""The size limit of request bodies, kept in plain ASGI in front of Django.
+
+Django spools a whole body to disk before any view or middleware runs, even for an address that does not exist; so
+the declared length is checked first and the bytes are counted as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from inspector.project.trouble import trouble_of
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+UPLOAD_PATHS = ("/recordings/",)
+ENVELOPE_BYTES = 64 * 1024  # what multipart adds around a file
+
+
+class BodyTooLarge(Exception):
+    """More bytes came than were allowed."""
+
+
+class BodyLimit:
+    """Answers 413 before the body is read when it is declared too large, and stops reading when it grows too large."""
+
+    def __init__(self, app: App, *, upload: int, other: int) -> None:
+        self.app, self.upload, self.other = app, upload, other
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        is_upload = scope["method"] == "POST" and scope["path"] in UPLOAD_PATHS
+        limit = self.upload + ENVELOPE_BYTES if is_upload else self.other
+        if not _length_allowed(scope, limit):
+            await _refuse(send, limit, is_upload)
+            return
+        started = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, _counted(receive, limit), watched_send)
+        except BodyTooLarge:
+            if not started:
+                await _refuse(send, limit, is_upload)
+        except OSError as error:  # Django spools the body to disk before any of its own code can answer
+            trouble = trouble_of(error)
+            if started or trouble is None:
+                raise
+            await _drained(receive, limit)
+            await _answer(send, trouble.status, f"{trouble.words}\n")
+
+
+def _length_allowed(scope: Message, limit: int) -> bool:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return value.isdigit() and int(value[:20]) <= limit and len(value) <= 20
+    return True
+
+
+def _counted(receive: Receive, limit: int) -> Receive:
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body") or b"")
+        if seen > limit:
+            raise BodyTooLarge
+        return message
+
+    return counted
+
+
+async def _drained(receive: Receive, limit: int) -> None:
+    """Let the rest of the body come in, unread: a browser that is still sending does not read an answer."""
+    rest = _counted(receive, limit)
+    with suppress(BodyTooLarge):
+        while (message := await rest())["type"] == "http.request" and message.get("more_body"):
+            pass
+
+
+async def _refuse(send: Send, limit: int, is_upload: bool) -> None:
+    setting = "MAX_UPLOAD_BYTES" if is_upload else "MAX_BODY_BYTES"
+    await _answer(
+        send, 413, f"The request is larger than the limit of {limit:,} bytes (setting {setting}). Nothing was stored.\n"
+    )
+
+
+async def _answer(send: Send, status: int, text: str) -> None:
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-security-policy", b"default-src 'none'"),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})

@@ -1,0 +1,102 @@
+"""Is this server fit to work: what the disk, the database and the worker say, in sentences for a person."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.utils import Error
+
+from inspector.project.trouble import LOCKED, trouble_of
+
+WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
+STARTING_SECONDS = 30  # after this process began: its worker may not have come up yet
+WRITER_MILLISECONDS = 1_500  # for another writer of SQLite, whose transactions are short; health checks wait for 2 s
+LOCKED_SECONDS = 5.0  # from the first check to the last that all found a lock; an import may hold it for a moment
+_LOCKED = f"{LOCKED.title}."
+_began = time.monotonic()
+_locked: list[float] = []  # moments of checks in a row that found the database locked
+
+
+def beat() -> None:
+    """Say that a worker is alive."""
+    with suppress(OSError):  # a full disk: then that is what is reported
+        _beat_file().touch(mode=0o600)
+
+
+def problems() -> Iterator[dict[str, str]]:
+    """What keeps the server from its work, each with what it is about and a sentence."""
+    if full := _disk():
+        yield {"about": "disk", "reason": full}
+    if locked := _database():
+        yield {"about": "database", "reason": locked}
+    if silent := _worker():
+        yield {"about": "worker", "reason": silent}
+
+
+def _disk() -> str:
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if free >= settings.MIN_FREE_BYTES:
+        return ""
+    limit = settings.MIN_FREE_BYTES
+    return f"{free:,} bytes are free on the disk of the data folder, below the limit of {limit:,} (MIN_FREE_BYTES)."
+
+
+def _database() -> str:
+    trouble = _database_now()
+    if trouble != _LOCKED:
+        _locked.clear()
+        return trouble
+    _locked.append(time.monotonic())
+    return trouble if _locked[-1] - _locked[0] >= LOCKED_SECONDS else ""
+
+
+def _database_now() -> str:
+    try:
+        if connection.vendor == "sqlite":
+            _take_the_lock()
+        elif _read_only_postgres():
+            return "The database takes no writes: it is read-only."
+    except Error as error:
+        connection.close()
+        trouble = trouble_of(error)
+        return f"{trouble.title}." if trouble else "The database does not answer."
+    return ""
+
+
+def _take_the_lock() -> None:
+    """Begin to write, and leave it at that; other requests wait longer for another writer."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {WRITER_MILLISECONDS}")
+        try:
+            with transaction.atomic():
+                pass
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {settings.LOCK_SECONDS * 1000}")
+
+
+def _read_only_postgres() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
+        return bool(cursor.fetchone()[0])
+
+
+def _worker() -> str:
+    try:
+        silent = time.time() - _beat_file().stat().st_mtime
+    except FileNotFoundError:
+        silent = WORKER_SILENT_SECONDS
+    starting = time.monotonic() - _began < STARTING_SECONDS
+    # A beat of the future is one from before the clock was set back: the next one puts it right.
+    if starting or -WORKER_SILENT_SECONDS < silent < WORKER_SILENT_SECONDS:
+        return ""
+    return "No worker is alive: imports wait. The server starts one by itself; see its log."
+
+
+def _beat_file() -> Path:
+    return Path(settings.DATA_DIR) / "worker.beat"

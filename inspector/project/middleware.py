@@ -1,0 +1,60 @@
+"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages. And the answers that
+no view gives by itself."""
+
+from __future__ import annotations
+
+import logging
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+
+from inspector.pages.errors.views import troubled
+from inspector.pages.recounting.views import page_recounting
+from inspector.pages.replay.views import page_apart
+from inspector.project.trouble import trouble_of
+from inspector.replays.analysis import Apart
+from inspector.storage.convert import Outdated
+
+log = logging.getLogger(__name__)
+
+
+class RequestHeaders:
+    """Adds the headers that Django's own middleware does not know."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response) -> None:
+        self.get_response = get_response
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest):
+        if iscoroutinefunction(self):
+            return self._later(request)
+        return dressed(request, self.get_response(request))
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """What a view cannot answer by itself; None for a mistake of ours."""
+        if isinstance(exception, Apart):
+            return page_apart(request, exception.replay)
+        if isinstance(exception, Outdated):
+            return page_recounting(request, exception.session_id)
+        if (trouble := trouble_of(exception)) is not None:
+            log.warning("%s %s: %s", request.method, request.path, exception)
+            return troubled(request, trouble)
+        return None
+
+    async def _later(self, request: HttpRequest) -> HttpResponse:
+        return dressed(request, await self.get_response(request))
+
+
+def dressed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response with our headers; session data is never kept by a cache, static files are."""
+    response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+    response.headers.setdefault("X-Robots-Tag", "noindex")
+    if not request.path.startswith("/static/"):
+        response.headers.setdefault("Cache-Control", "no-store")
+        patch_vary_headers(response, ["HX-Request"])
+    return response

@@ -1,0 +1,228 @@
+"""One command that runs everything: migrations, static files, the worker, the web server; and stops it all cleanly."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from inspector.data_folder.owner import Holder, Lease, Refused, in_use, refuse_served, serving
+from inspector.project import memory
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 6  # for requests under way; with those of the worker below 10 seconds in all
+WORKER_GRACE_SECONDS = 2.5  # after the requests: it was asked when they were; its job outlives it
+RESTART_AFTER = 0.3  # seconds at most between the death of a worker and the next one
+REFUSED = 2  # exit code where the command line asks for what is not allowed
+NO_LOGIN = (
+    "There is no login, so only this machine may reach the server: bind to 127.0.0.1, "
+    "or set LOGIN_PROXY=1 when a proxy in front of it asks for a login."
+)
+
+
+def serve(bind: str, port: int) -> int:
+    """Run until Ctrl-C or SIGTERM; the exit code. Raises Refused."""
+    memory.keep_little()
+    check_bind(bind)
+    try:
+        listener = listen(bind, port)
+    except Refused:
+        _refuse_second()
+        raise
+    port = listener.getsockname()[1]
+    os.environ.update({"BIND": bind, "PORT": str(port), "HASHED_STATIC": "1"})
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _ended_before_start)
+    address = f"http://{f'[{bind}]' if ':' in bind else bind}:{port}/"
+    return _run(listener, address, prepare(address))
+
+
+def _refuse_second() -> None:
+    """Where the port is taken by a server on the same data folder, say so."""
+    from django.conf import settings
+
+    if serving(Path(settings.DATA_DIR)):
+        raise Refused(in_use(Path(settings.DATA_DIR))) from None
+
+
+def check_bind(bind: str) -> None:
+    """Refuse an address that others can reach, unless something in front asks for a login."""
+    from inspector.project import environment
+
+    try:
+        loopback = bind == "localhost" or ipaddress.ip_address(bind).is_loopback
+    except ValueError:
+        raise Refused(f"{bind!r} is not an address of this machine; use 127.0.0.1.") from None
+    if not loopback and not environment.flag("LOGIN_PROXY"):
+        raise Refused(NO_LOGIN)
+
+
+def listen(bind: str, port: int) -> socket.socket:
+    """The listening socket, taken before anything else is started."""
+    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((bind, port))
+    except OSError as error:
+        listener.close()
+        raise Refused(f"Port {port} of {bind} cannot be used ({error.strerror}); choose another with --port.") from None
+    listener.set_inheritable(False)
+    return listener
+
+
+def prepare(address: str) -> Lease:
+    """Settings, tables, static files; the lease of the data folder. Quick when nothing changed. Raises Refused."""
+    import django
+
+    django.setup()
+    from django.conf import settings
+
+    from inspector.data_folder.opening import open_folder
+
+    refuse_served(Path(settings.DATA_DIR))
+    lease = open_folder()
+    lease.serve(Holder.here(address))
+    collect_static()
+    return lease
+
+
+def collect_static() -> None:
+    """Give static files their hashed names and compressed copies, once per state of the sources."""
+    from django.conf import settings
+    from django.core.management import call_command
+
+    stamp = Path(settings.STATIC_ROOT).with_name("static.stamp")
+    state = static_state()
+    if stamp.is_file() and stamp.read_text() == state and Path(settings.STATIC_ROOT).is_dir():
+        return
+    call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    stamp.write_text(state)
+
+
+def static_state() -> str:
+    """A digest of all static files: path, size and time of change."""
+    from django.contrib.staticfiles.finders import get_finders
+
+    digest = hashlib.sha256()
+    for finder in get_finders():
+        for path, storage in finder.list([]):
+            found = os.stat(storage.path(path))
+            digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+class WorkerProcess:
+    """The worker, started again when it dies; a byte on its standard input tells it that there is work.
+
+    The thread that starts a worker outlives it: Linux ends a process with the thread that started it (lifeline.py).
+    """
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._watch, name="worker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        try:
+            os.write(process.stdin.fileno(), b"w")
+        except (OSError, ValueError):
+            log.debug("the worker could not be woken; it will look by itself")
+
+    def ask_to_stop(self) -> None:
+        self._stopping.set()
+
+    def stop(self) -> None:
+        self.ask_to_stop()
+        self._thread.join(WORKER_GRACE_SECONDS)
+        if self._thread.is_alive() and self._process is not None:
+            log.warning("the worker did not end in time and was killed; its job is taken up at the next start")
+            self._process.kill()
+            self._thread.join()
+
+    def _watch(self) -> None:
+        process = self._process = self._spawn()
+        while not self._stopping.wait(RESTART_AFTER):
+            if process.poll() is not None:
+                log.warning("the worker ended; starting another")
+                process = self._process = self._spawn()
+        process.terminate()
+        process.wait()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "inspector.project.worker", "--piped"]
+        # glibc gives each thread a heap of its own, whose free memory no other thread uses again.
+        environment = {"MALLOC_ARENA_MAX": "1", **os.environ}
+        # It keeps the lease while it lives: no second server begins beside the worker of one that was killed.
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=self._lease.files)
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        return process
+
+
+def _run(listener: socket.socket, address: str, lease: Lease) -> int:
+    from django.conf import settings
+    from django.db import connections, transaction
+    from django_tasks.signals import task_enqueued
+
+    connections.close_all()
+    worker = WorkerProcess(lease)
+    worker.start()
+    task_enqueued.connect(lambda **_: transaction.on_commit(worker.wake), weak=False)
+    server = _server(worker, f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # what uvicorn puts back, and raises again, when it has ended
+    try:
+        server.run(sockets=[listener])
+    finally:
+        worker.stop()
+    return 0 if server.started else 1
+
+
+def _server(worker: WorkerProcess, greeting: str) -> Any:
+    import uvicorn
+    from django.conf import settings
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                print(greeting, flush=True)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            worker.ask_to_stop()
+            await super().shutdown(sockets)
+
+    return Server(
+        uvicorn.Config(
+            "inspector.project.asgi:application",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=bool(settings.PUBLIC_URL),
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            ws_max_size=settings.MAX_SOCKET_FRAME_BYTES,
+            ws_ping_interval=20,
+            ws_ping_timeout=20,
+        )
+    )
+
+
+def _ended_before_start(signum: int, frame: Any) -> None:
+    raise SystemExit(0)

@@ -1,0 +1,212 @@
+"""All settings, from the environment; without any the embedded default: SQLite, one machine, loopback, no login."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from inspector.project import environment as env
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parent
+CHECKOUT = (ROOT / "templates").is_dir() and (ROOT / "manage.py").is_file()
+BUNDLE = ROOT if CHECKOUT else PACKAGE / "_bundle"  # a wheel carries both folders there
+
+
+def default_data_dir() -> Path:
+    """Where everything stored lives: ./data in a checkout, else the platform's folder for user data."""
+    if CHECKOUT:
+        return ROOT / "data"
+    return Path(env.text("XDG_DATA_HOME", "~/.local/share")) / "compaction-inspector"
+
+
+DATA_DIR = env.folder("DATA_DIR", default_data_dir())
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+RECORDINGS_DIR = DATA_DIR / "recordings"
+INCOMING_DIR = DATA_DIR / "incoming"
+for _folder in (RECORDINGS_DIR, INCOMING_DIR):
+    _folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def secret_key() -> str:
+    """The key from SECRET_KEY, else one made at the first start and kept in the data folder, readable by its owner."""
+    if given := env.text("SECRET_KEY"):
+        return given
+    path = DATA_DIR / "secret-key"
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(secrets.token_urlsafe(50))
+    except FileExistsError:
+        pass
+    return path.read_text().strip() or secrets.token_urlsafe(50)
+
+
+SECRET_KEY = secret_key()
+DEBUG = False
+PORT = env.whole("PORT", 8000, 0, 65535)
+BIND = env.text("BIND", "127.0.0.1")
+PUBLIC_URL = env.text("PUBLIC_URL")  # https://inspector.example: behind a proxy
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+if "*" in ALLOWED_HOSTS:
+    raise ImproperlyConfigured("ALLOWED_HOSTS=* would answer to any name; list the host names people use.")
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
+
+# Sizes in bytes. The body limit is kept before Django sees a byte (inspector/project/body_limit.py).
+MAX_UPLOAD_BYTES = env.whole("MAX_UPLOAD_BYTES", 256 * 2**20, 1024, 64 * 2**30)
+MAX_BODY_BYTES = 2_621_440  # every other request; Django's own default for DATA_UPLOAD_MAX_MEMORY_SIZE
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_UPLOAD_BYTES + 2**20  # pasted text is a form field; the wrapper is the limit
+FILE_UPLOAD_TEMP_DIR = str(INCOMING_DIR)
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_HANDLERS = ["inspector.ingest.uploads.HashedUploads"]
+DATA_UPLOAD_MAX_NUMBER_FILES = 2_000
+MAX_SOCKET_FRAME_BYTES = 262_144
+MIN_FREE_BYTES = env.whole("MIN_FREE_BYTES", 100 * 2**20, 0, 2**50)  # below it /healthz says that the disk is full
+
+INSTALLED_APPS = [
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "django_htmx",
+    "django_tasks",
+    "django_tasks_db",
+    "inspector",
+]
+MIDDLEWARE = [
+    "inspector.project.middleware.RequestHeaders",
+    "django.middleware.security.SecurityMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "inspector.project.urls"
+ASGI_APPLICATION = "inspector.project.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BUNDLE / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+
+
+# How long a request waits for SQLite's one writer. Less than the 20 seconds that a page waits for an answer.
+LOCK_SECONDS = env.whole("LOCK_SECONDS", 15, 1, 600)
+
+
+def database(url: str) -> dict[str, Any]:
+    """A PostgreSQL database from DATABASE_URL, else SQLite in the data folder.
+
+    SQLite: WAL and IMMEDIATE together, or concurrent writers fail at once; never ATOMIC_REQUESTS, which would give
+    every page view the one write lock.
+    """
+    if not url:
+        pragmas = (
+            "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;"
+            "PRAGMA foreign_keys=ON;PRAGMA journal_size_limit=67108864;"
+            # 16 MB and 40 MB: texts have random keys, the index is wide; with the 2 and 4 MB of the default, pages are
+            # read and written back again and again while a long session is stored.
+            "PRAGMA cache_size=-8000;PRAGMA wal_autocheckpoint=10000;"
+        )
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": DATA_DIR / "inspector.sqlite3",
+            "CONN_MAX_AGE": None,
+            "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": LOCK_SECONDS, "init_command": pragmas},
+            "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
+        }
+    parts = urlparse(url)
+    if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
+        raise ImproperlyConfigured("DATABASE_URL must look like postgresql://user:password@host:5432/name.")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.path.strip("/"),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": str(parts.port or ""),
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+DATABASES = {"default": database(env.text("DATABASE_URL"))}
+EMBEDDED = DATABASES["default"]["ENGINE"].endswith("sqlite3")
+REDIS_URL = env.text("REDIS_URL")
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL]},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# Without names of queues any will do: each kind of job is one (inspector/jobs/queue.py).
+TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": [], "OPTIONS": {}}}
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BUNDLE / "static"]
+STATIC_ROOT = DATA_DIR / "static"
+# Files are served from their sources; names get a hash once `collectstatic` has run (the serve command runs it).
+HASHED_STATIC = env.flag("HASHED_STATIC", False)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": str(DATA_DIR)}},
+    "staticfiles": {
+        "BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"
+        if HASHED_STATIC
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+SERVESTATIC_USE_FINDERS = not HASHED_STATIC
+SERVESTATIC_AUTOREFRESH = False
+SERVESTATIC_MAX_AGE = 60
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "style-src-attr": ["'unsafe-inline'"],  # plotly positions its layers with style attributes
+        "img-src": [SELF, "data:", "blob:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+CSRF_COOKIE_NAME = f"inspector_{re.sub(r'[^0-9]', '', str(PORT))}_csrf"  # cookies are shared by all ports of a host
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "inspector.pages.errors.views.csrf_failure"
+if PUBLIC_URL.startswith("https://"):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    CSRF_COOKIE_SECURE = True
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_SSL_REDIRECT = True
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "inspector.project.logs.OneLineFormatter"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "WARNING")},
+}

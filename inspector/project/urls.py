@@ -1,0 +1,20 @@
+"""Every address of the application: each page has its own below."""
+
+from django.urls import include, path
+
+PAGES = "inspector.pages"
+
+urlpatterns = [
+    path("", include(f"{PAGES}.library.urls")),
+    path("", include(f"{PAGES}.search.urls")),
+    path("", include(f"{PAGES}.upload.urls")),
+    path("imports/", include(f"{PAGES}.imports.urls")),
+    path("s/<uuid:session_id>/", include(f"{PAGES}.session.urls")),
+    path("gallery/", include(f"{PAGES}.gallery.urls")),
+    path("healthz", include(f"{PAGES}.health.urls")),
+]
+
+handler400 = f"{PAGES}.errors.views.bad_request"
+handler403 = f"{PAGES}.errors.views.forbidden"
+handler404 = f"{PAGES}.errors.views.not_found"
+handler500 = f"{PAGES}.errors.views.server_error"

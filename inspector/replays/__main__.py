@@ -1,0 +1,114 @@
+"""The process of one long replay: `python -m inspector.replays TASK`, messages.Task as JSON.
+
+It replays, saying how far it is, and then answers what the web process asks for, until its standard input ends: it
+does not outlive the server.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from functools import cache, cached_property
+from io import BytesIO
+from queue import SimpleQueue
+from typing import IO, Any
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, whose end ends this process
+
+import msgspec  # noqa: E402
+
+from guard_core.errors import GuardError  # noqa: E402
+from inspector.replays.messages import Ask, Failed, Message, Page, Progress, Ready, Task, read, write  # noqa: E402
+
+SAY_EVERY = 0.2  # seconds between two words about progress
+NICENESS = 5  # other pages go first
+OUR_MISTAKE = "An internal error stopped the replay; see the server log."
+
+
+def main() -> int:
+    task = msgspec.json.decode(sys.argv[1], type=Task)
+    os.nice(NICENESS)
+    asked: SimpleQueue[Message | None] = SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, asked), daemon=True).start()
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)  # whatever a library prints is no message
+        write(out, _replayed(task, out))
+        while isinstance(ask := asked.get(), Ask):
+            write(out, _page(ask))
+    return 0
+
+
+def _listen(source: IO[bytes], asked: SimpleQueue[Message | None]) -> None:
+    while (message := read(source)) is not None:
+        asked.put(message)
+    os._exit(0)  # the server is gone, or has no use for this process any more
+
+
+def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
+    """Replay, and compute everything that pages will ask of it."""
+    import django
+
+    django.setup()
+    from inspector.models import Session
+    from inspector.project import memory
+    from inspector.replays import analysis
+    from inspector.storage.byte_cache import keep_for_good
+
+    keep_for_good()
+    memory.keep_little()
+    try:
+        row = Session.objects.select_related("recording").get(pk=task.session, deleted=None)
+        found = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
+        for name, value in vars(type(found)).items():
+            if isinstance(value, cached_property):
+                getattr(found, name)
+        memory.trim()
+    except (GuardError, Session.DoesNotExist) as error:
+        return Failed(str(error))
+    except MemoryError:
+        return Failed("There is not enough memory for this replay.")
+    except Exception:
+        traceback.print_exc()
+        return Failed(OUR_MISTAKE)
+    return Ready()
+
+
+class _Progress:
+    """Says now and then how many steps are done."""
+
+    def __init__(self, out: IO[bytes], total: int) -> None:
+        self._out, self._total, self._next = out, total, 0.0
+
+    def __call__(self, done: int) -> None:
+        if (now := time.monotonic()) >= self._next:
+            write(self._out, Progress(done, self._total))
+            self._next = now + SAY_EVERY
+
+
+def _page(ask: Ask) -> Page:
+    """The page as the web process would answer it, middleware and all."""
+    from django.core.handlers.wsgi import WSGIRequest
+
+    environ: dict[str, Any] = {**ask.meta, "wsgi.input": BytesIO()}
+    response = _handler().get_response(WSGIRequest(environ))
+    cookies = [morsel.OutputString() for morsel in response.cookies.values()]
+    body = b"".join(response) if response.streaming else response.content
+    response.close()
+    return Page(response.status_code, list(response.items()), cookies, body)
+
+
+@cache
+def _handler() -> Any:
+    """Django's handler, with its middleware loaded."""
+    from django.core.handlers.wsgi import WSGIHandler
+
+    return WSGIHandler()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
+    sys.exit(main())

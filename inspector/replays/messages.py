@@ -1,0 +1,68 @@
+"""What the web process and a replaying process say to each other through pipes."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from inspector.project.pipes import read_frame, write_frame
+from inspector.replays.choice import Choice
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """One thing said."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What the process is started for: a session under a choice of settings."""
+
+    session: str
+    choice: Choice
+
+
+class Progress(Message):
+    """Steps replayed, of all."""
+
+    done: int
+    total: int
+
+
+class Ready(Message):
+    """The analysis is there; from now on pages can be asked for."""
+
+
+class Failed(Message):
+    """There will be no analysis: why, in words for a person."""
+
+    words: str
+
+
+class Ask(Message):
+    """A page of the session: the text values of the request's META."""
+
+    meta: dict[str, str]
+
+
+class Page(Message):
+    """The answer to an Ask: whatever status the page has."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    cookies: list[str]  # values of Set-Cookie
+    body: bytes
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Progress | Ready | Failed | Ask | Page)
+
+
+def write(out: IO[bytes], message: Message) -> None:
+    """Write one message to a pipe."""
+    write_frame(out, _ENCODER.encode(message))
+
+
+def read(source: IO[bytes]) -> Message | None:
+    """The next message from a pipe; None at its end."""
+    data = read_frame(source)
+    return None if data is None else _DECODER.decode(data)

@@ -1,0 +1,158 @@
+"""Results of long replays, in files of the data folder: what took minutes once is read in seconds, after a restart too.
+
+A file is named after everything that its content depends on: the stored session, the window in use, the settings and
+the engine. It begins with the digest of the rest; one that is damaged counts as none, and the replay runs again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import numpy as np
+import zstandard
+from django.conf import settings
+
+from guard_core.errors import GuardError
+from guard_core.findings import Finding
+from guard_core.packing import decode, encode
+from guard_core.trace import COMMON_COLUMNS, Column, CompactionRecord, Head, Trace
+from inspector.models import Session, SessionData
+from inspector.models.sessions import ENGINE
+from inspector.replays.choice import Choice
+from inspector.storage import convert
+
+log = logging.getLogger(__name__)
+
+FOLDER = "replays"  # in the data folder; in it one folder a session
+MOST_BYTES = 200_000_000  # of all files; 40,000 compactions take about 2 MB
+DIGEST_BYTES = hashlib.sha256().digest_size
+ZSTD_LEVEL = 3
+_SUFFIX, _UNFINISHED = ".replay", ".part"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A replay and what was found in it and in the recording."""
+
+    policy: str
+    settings: dict[str, Any]
+    engine: str
+    window: int
+    columns: dict[str, bytes]  # little-endian int64, or float64 for the real ones
+    declared: tuple[Column, ...]
+    heads: tuple[Head, ...]
+    compactions: tuple[CompactionRecord, ...]
+    notes: tuple[str, ...]
+    recorded: tuple[Finding, ...]
+    replayed: tuple[Finding, ...]
+
+    @property
+    def trace(self) -> Trace:
+        """The replay; what the policy would remember for a next step is not stored."""
+        kinds = {item.name: _dtype(item) for item in (*COMMON_COLUMNS, *self.declared)}
+        columns = {name: np.frombuffer(data, dtype=kinds[name]) for name, data in self.columns.items()}
+        return Trace(
+            self.policy,
+            self.settings,
+            self.engine,
+            self.window,
+            columns,
+            self.compactions,
+            self.notes,
+            declared=self.declared,
+            heads=self.heads,
+        )
+
+
+def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Finding, ...]) -> Result:
+    """The result to store of a replay."""
+    columns = {
+        item.name: np.ascontiguousarray(trace.columns[item.name], _dtype(item)).tobytes() for item in trace.all_columns
+    }
+    about = (trace.policy, trace.settings, trace.engine_version, trace.window)
+    return Result(*about, columns, trace.declared, trace.heads, trace.compactions, trace.notes, recorded, replayed)
+
+
+def place_of(row: Session, choice: Choice) -> Path:
+    """The file of the result of a session under a choice, whether it is there or not."""
+    stored = SessionData.objects.values_list("ledger", "head").get(session=row)
+    session = [hashlib.sha256(bytes(part)).hexdigest() for part in (*stored, row.requests or b"")]
+    window = msgspec.structs.asdict(convert.window_in_use(row))
+    name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, choice], order="deterministic"))
+    return _folder() / str(row.pk) / f"{name.hexdigest()}{_SUFFIX}"
+
+
+def load(place: Path) -> Result | None:
+    """The result that is stored here; None where there is none that can be read."""
+    try:
+        data = place.read_bytes()
+        os.utime(place)  # used just now: the others go first
+    except OSError:
+        return None
+    digest, body = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
+        log.warning("the stored replay %s is damaged; it is replayed again", place.name)
+        return None
+    try:
+        found = decode(zstandard.decompress(body), Result, "replay")
+    except (GuardError, zstandard.ZstdError):
+        log.warning("the stored replay %s has another form; it is replayed again", place.name)
+        return None
+    return found
+
+
+def store(place: Path, result: Result) -> None:
+    """Store a result, and drop those that were not used for longest. A disk that is full costs the next look its speed,
+    and nothing else."""
+    body = zstandard.compress(encode(result), ZSTD_LEVEL)
+    unfinished = place.with_suffix(f".{os.getpid()}{_UNFINISHED}")
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished.write_bytes(hashlib.sha256(body).digest() + body)
+        os.replace(unfinished, place)
+        _limit(MOST_BYTES)
+    except OSError as error:
+        log.warning("the result of a long replay could not be stored: %s", error)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def drop(session_id: UUID) -> None:
+    """Remove all results of a session."""
+    shutil.rmtree(_folder() / str(session_id), ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove the results of sessions that are gone."""
+    folders = {path.name: path for path in _folder().glob("*") if path.is_dir()}
+    present = {str(key) for key in Session.objects.values_list("pk", flat=True)} if folders else set()
+    for name in folders.keys() - present:
+        shutil.rmtree(folders[name], ignore_errors=True)
+    with suppress(OSError):
+        _limit(MOST_BYTES)
+
+
+def _limit(most: int) -> None:
+    """Remove the files that were not used for longest, until the others are not above so many bytes."""
+    found = [(path.stat().st_mtime, path.stat().st_size, path) for path in _folder().glob("*/*")]
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= most:
+            return
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def _folder() -> Path:
+    return Path(settings.DATA_DIR) / FOLDER
+
+
+def _dtype(column: Column) -> str:
+    return "<f8" if column.real else "<i8"

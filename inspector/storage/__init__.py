@@ -1,0 +1,1 @@
+"""What is stored of sessions: rows and engine values, texts, the text index, caches."""

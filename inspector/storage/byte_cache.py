@@ -1,0 +1,133 @@
+"""A byte-bounded cache of computed values that limits concurrent computation and lets go of what is not used."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+from inspector.project import memory
+
+V = TypeVar("V")
+
+IDLE_SECONDS = 30.0  # a value that is not used for so long goes: memory is given back within a minute
+LOOK_EVERY = 5.0  # seconds between two looks for such values
+
+
+@dataclass
+class _Entry(Generic[V]):
+    value: V
+    bytes: int
+    used: float = field(default_factory=time.monotonic)
+
+
+class Kept(Generic[V]):
+    """A cache bounded by bytes. The newest value stays whatever its size, until it is not used for a while.
+
+    At most `at_once` values are computed at a time: more threads would not be faster, would hold more memory, and would
+    keep the event loop from its turns.
+    """
+
+    def __init__(self, budget: int, size: Callable[[V], int], at_once: int = 2) -> None:
+        self.budget, self.size = budget, size
+        self.bytes = 0
+        self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
+        self._alive: WeakValueDictionary[Hashable, V] = WeakValueDictionary()  # what others hold is not made twice
+        self._lock = threading.Lock()
+        self._gate = threading.BoundedSemaphore(at_once)
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of a key, computed where it is not kept and nobody holds it."""
+        found = self._find(key)
+        if found is not None:
+            return found.value
+        if (value := self._alive.get(key)) is None:
+            with self._gate:
+                found = self._find(key)  # it may have been computed while this thread waited
+                if found is not None:
+                    return found.value
+                value = make()
+        self._keep(key, value)
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self._alive.clear()
+            self.bytes = 0
+
+    def forget_unused(self, since: float) -> int:
+        """Forget what was last used before a moment of the monotonic clock; how many values."""
+        with self._lock:
+            old = [key for key, entry in self._entries.items() if entry.used < since]
+            for key in old:
+                self.bytes -= self._entries.pop(key).bytes
+            return len(old)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _find(self, key: Hashable) -> _Entry[V] | None:
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                found.used = time.monotonic()
+                self._entries.move_to_end(key)
+            return found
+
+    def _keep(self, key: Hashable, value: V) -> None:
+        entry = _Entry(value, self.size(value))
+        with self._lock:
+            old = self._entries.pop(key, None)
+            self.bytes += entry.bytes - (old.bytes if old else 0)
+            self._entries[key] = entry
+            with suppress(TypeError):  # a tuple, for one, cannot be referred to weakly
+                self._alive[key] = value
+            while self.bytes > self.budget and len(self._entries) > 1:
+                self.bytes -= self._entries.popitem(last=False)[1].bytes
+        del old
+        memory.trim_if_grown()  # values may hold cycles, which the collector would leave for minutes
+        _KEEPER.look_after(self)
+
+
+class _Keeper:
+    """Looks through the caches of this process while there is something in them."""
+
+    def __init__(self) -> None:
+        self._caches: WeakSet[Kept] = WeakSet()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.idle_seconds = IDLE_SECONDS
+
+    def look_after(self, cache: Kept) -> None:
+        with self._lock:
+            self._caches.add(cache)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="caches", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(LOOK_EVERY)
+            with self._lock:
+                caches = list(self._caches)
+            if sum([cache.forget_unused(time.monotonic() - self.idle_seconds) for cache in caches]):
+                memory.trim()
+            with self._lock:
+                if not any(map(len, self._caches)):
+                    self._thread = None
+                    return
+
+
+_KEEPER = _Keeper()
+
+
+def keep_for_good() -> None:
+    """Keep values however long they are not used: in a process that ends when it is not used."""
+    _KEEPER.idle_seconds = float("inf")

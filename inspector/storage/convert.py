@@ -1,0 +1,421 @@
+"""The one seam between rows and engine values.
+
+A session is stored as columns (ledger, attribution, marks), a head (everything but the events) and one payload per
+distinct message. Columns and heads are cached per process by (id, revision); texts are read for the window asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import zstandard
+from django.db import transaction
+from django.db.models import F
+
+from guard_core.attribution import Attribution, attribute
+from guard_core.costs import EventCounter
+from guard_core.errors import OtherVersion
+from guard_core.events import Event as CoreEvent
+from guard_core.findings.counts import counted_compactions
+from guard_core.findings.presence import RequestWords
+from guard_core.ledger import Ledger
+from guard_core.models import main_model
+from guard_core.packing import decode, encode
+from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Session as CoreSession
+from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
+from inspector.models.windows import stated_window
+from inspector.storage.byte_cache import Kept
+from inspector.storage.contents import Content, key_of, packed, text_of
+from inspector.storage.query_words import words_of
+from inspector.storage.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
+
+KEPT_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
+FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
+MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
+CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
+
+_local = threading.local()
+
+
+def store_session(
+    recording: Recording,
+    ordinal: int,
+    value: CoreSession,
+    ledger: Ledger,
+    attribution: Attribution | None,
+    *,
+    window: Sourced,
+    counts: dict[str, Any],
+) -> Session:
+    """Put one session on the list, whole or not at all. `counts` are further columns of the row.
+
+    Its events may be stored already (`texts.store_texts` with a row): then that row becomes the session.
+    """
+    with transaction.atomic():
+        texts = _stored(value)
+        columns = {
+            "ordinal": ordinal,
+            "deleted": None,
+            "started_at": _moment(value.started_at),
+            "title": _title(value, recording),
+            **_columns(value, window),
+            **counts,
+        }
+        if texts.row is None:
+            row = Session.objects.create(recording=recording, **columns)
+            insert_events(row, texts.keys)
+        else:
+            row = texts.row
+            Session.objects.filter(pk=row.pk).update(**columns)
+            row.refresh_from_db()
+        SessionData.objects.create(session=row, **_data_of(value, ledger, attribution, texts))
+        store_summaries(row, value)
+    return row
+
+
+def extend_session(
+    row: Session,
+    recording: Recording,
+    ordinal: int,
+    value: CoreSession,
+    ledger: Ledger,
+    attribution: Attribution | None,
+    *,
+    window: Sourced,
+    counts: dict[str, Any],
+    kept: int,
+) -> Session:
+    """The same session, longer: its first `kept` events stay, its tags, a person's own name for it and own window too.
+    Where nothing of it is new, what was computed of it stays, too.
+
+    A row that has the events of `value` already is left behind, with those of imports that did not end well.
+    """
+    with transaction.atomic():
+        texts = _stored(value)
+        columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window), **counts}
+        columns["started_at"] = _moment(value.started_at)
+        if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
+            columns["window_override"] = row.window_override or row.window
+        data = _data_of(value, ledger, attribution, texts)
+        if row.title == _title(load_head(row), row.recording):
+            columns["title"] = _title(value, recording)
+        if not kept == row.events == len(texts) or not _is_stored(row, data):
+            columns["revision"] = F("revision") + 1
+            Event.objects.filter(session=row, seq__gte=kept).delete()
+            SessionData.objects.filter(session=row).update(**data)
+            store_summaries(row, value)
+            insert_events(row, list(islice(_keys(texts), kept, None)), kept)
+        Session.objects.filter(pk=row.pk).update(**columns)
+    row.refresh_from_db()
+    return row
+
+
+def _is_stored(row: Session, data: dict[str, bytes | None]) -> bool:
+    stored = SessionData.objects.values(*data).get(session=row)
+    return all((value and bytes(value)) == data[name] for name, value in stored.items())
+
+
+def _title(value: CoreSession, recording: Recording) -> str:
+    return (value.title or recording.name)[:200]
+
+
+def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
+    model = main_model(value)[:200]
+    return {
+        "format": value.format[:40],
+        "source_id": value.source_id[:200],
+        "parent_source": value.parent[:200],
+        "agent": value.agent[:200],
+        "model": model,
+        "model_window": stated_window(model, value.format, window.source.value),
+        **window_columns(window),
+    }
+
+
+def window_columns(window: Sourced) -> dict[str, Any]:
+    """The columns of a row that say what its window is and where that comes from."""
+    return {"window": window.value, "window_source": window.source.value, "window_note": window.note[:200]}
+
+
+def window_in_use(row: Session) -> Sourced:
+    """The context window of a session and where it comes from: a person's figure before the recording's."""
+    if row.window_override:
+        return Sourced(row.window_override, Provenance.USER, "set for this session")
+    if row.model_window:
+        return Sourced(row.model_window, Provenance.USER, f"set for {row.model}")
+    return Sourced(row.window, Provenance(row.window_source), row.window_note)
+
+
+def _data_of(
+    value: CoreSession, ledger: Ledger, attribution: Attribution | None, texts: StoredTexts
+) -> dict[str, bytes | None]:
+    return {
+        "ledger": _pack(ledger.to_bytes()),
+        "head": _pack(encode(msgspec.structs.replace(value, events=()))),
+        "attribution": _pack(attribution.to_bytes()) if attribution else None,
+        "lines": _pack(encode(texts.marks)),
+    }
+
+
+def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
+    """How many events at the beginning of a stored session are the same as these."""
+    stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
+    keys = _keys(events) if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
+    same = 0
+    for known, key in zip(stored.iterator(chunk_size=FETCHED), keys, strict=False):
+        if bytes(known) != key:
+            break
+        same += 1
+    return same
+
+
+def load_contents(value: CoreSession, start: int, stop: int) -> list[Content]:
+    """The messages `start` to `stop` (exclusive) of a session that is being imported, from where they are stored."""
+    keys = list(islice(_keys(_stored(value)), start, stop))
+    bodies = {bytes(key): body for key, body in Payload.objects.filter(sha256__in=keys).values_list("sha256", "body")}
+    return [load_content(bodies[key]) for key in keys]
+
+
+def first_key(value: CoreSession) -> bytes:
+    """The key of the first text of a session that is being imported; empty where it has none."""
+    return next(_keys(_stored(value)), b"")
+
+
+def is_in_a_row(value: CoreSession) -> bool:
+    """Are the events of a session that is being imported numbered under a row already."""
+    return isinstance(value.events, StoredTexts) and value.events.row is not None
+
+
+def _keys(texts: StoredTexts) -> Iterator[bytes]:
+    """The keys of stored texts, in order."""
+    if texts.row is None:
+        return iter(texts.keys)
+    stored = Event.objects.filter(session=texts.row).order_by("seq").values_list("payload_id", flat=True)
+    return map(bytes, stored.iterator(chunk_size=FETCHED))
+
+
+class Outdated(Exception):
+    """The columns of a session were stored by an earlier version. `recount` makes them again, which takes as long as
+    its texts are: no page does that."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+
+
+def ensure_current(row: Session) -> None:
+    """Make the columns of a session again where an earlier version stored them: for jobs."""
+    try:
+        load_ledger(row)
+        load_attribution(row)
+    except Outdated:
+        recount(row)
+
+
+def recount(row: Session) -> None:
+    """Make the columns of a session again from its texts, and store them."""
+    counter = EventCounter()
+    _, timestamps, _ = _kept_of(row, _loaded_marks)
+    for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
+        counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
+    ledger = Ledger.counted(load_head(row), counter)
+    attribution = _pack(attribute(ledger).to_bytes()) if ledger.event_count else None
+    SessionData.objects.filter(session=row).update(ledger=_pack(ledger.to_bytes()), attribution=attribution)
+
+
+def load_ledger(row: Session) -> Ledger:
+    """The columns of a session. Raises Outdated."""
+    return cast(Ledger, _kept_of(row, _ledger))
+
+
+def load_attribution(row: Session) -> Attribution | None:
+    """The attribution of a session; None where it was not made. Raises Outdated."""
+    return cast(Attribution | None, _kept_of(row, _attribution))
+
+
+def load_head(row: Session) -> CoreSession:
+    """Calls, recorded compactions, system prompt, tools: the session without its events."""
+    return cast(CoreSession, _kept_of(row, _head))
+
+
+def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
+    """The events `start` to `stop` (exclusive), with their texts."""
+    rows = Event.objects.filter(session=row, seq__gte=start, seq__lt=stop).order_by("seq")
+    return list(_events(row, rows))
+
+
+def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEvent]:
+    """The events with these numbers, by number."""
+    rows = Event.objects.filter(session=row, seq__in=list(sequence)).order_by("seq")
+    numbers = list(rows.values_list("seq", flat=True))
+    return dict(zip(numbers, _events(row, rows), strict=True))
+
+
+def load_content(body: bytes) -> Content:
+    """The message in a payload's bytes."""
+    return decode(_unpack(body), Content, "message")
+
+
+def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
+    """All messages of a stored session, or of one that is being imported, without place and time, few in memory."""
+    row = value if isinstance(value, Session) else value.row
+    for body in _bodies(value.keys) if row is None else _bodies_of(row):
+        content = load_content(body)
+        yield CoreEvent(content.role, content.parts, author=content.author, meta=content.meta)
+
+
+def _bodies_of(row: Session) -> Iterator[bytes]:
+    """In queries that end before the next text is used: SQLite refuses a write, by this connection, of whoever still
+    reads while another connection has written."""
+    rows = Event.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
+    start = 0
+    while some := list(rows.filter(seq__gte=start, seq__lt=start + FEW)):
+        yield from some
+        start += FEW
+
+
+def _bodies(keys: Sequence[bytes]) -> Iterator[bytes]:
+    for first in range(0, len(keys), FEW):
+        some = keys[first : first + FEW]
+        bodies = dict(Payload.objects.filter(sha256__in=some).values_list("sha256", "body"))
+        by_key = {bytes(key): body for key, body in bodies.items()}
+        yield from (by_key[key] for key in some)
+
+
+def store_summaries(row: Session, value: CoreSession) -> None:
+    """Make what recorded compactions inserted searchable, in the place of what was known of them."""
+    SummaryText.objects.filter(session=row).delete()
+    counted = counted_compactions(value).compactions
+    messages = ((index, value.compactions[item.place].messages) for index, item in enumerate(counted))
+    texts = ((index, number, text_of(event.parts)) for index, some in messages for number, event in enumerate(some))
+    SummaryText.objects.bulk_create(
+        SummaryText(session=row, compaction=index, message=number, words=words_of(text))
+        for index, number, text in islice(texts, MOST_SUMMARIES)
+    )
+
+
+def load_inserted(row: Session, compaction: int, message: int) -> CoreEvent:
+    """A message that a recorded compaction inserted; both count from 0, compactions among those that count."""
+    head = load_head(row)
+    place = counted_compactions(head).compactions[compaction].place
+    return head.compactions[place].messages[message]
+
+
+def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:
+    """Where the words of the users' requests are; None where they have not been looked up yet."""
+    return None if row.requests is None else decode(bytes(row.requests), tuple[RequestWords, ...], "requests")
+
+
+def request_columns(words: tuple[RequestWords, ...]) -> dict[str, Any]:
+    """The column of a session's row for them."""
+    return {"requests": encode(words)}
+
+
+def load_session(row: Session) -> CoreSession:
+    """The whole session, all texts: for exports and jobs, not for pages."""
+    return msgspec.structs.replace(load_head(row), events=tuple(load_events(row, 0, row.events)))
+
+
+def forget(row: Session) -> None:
+    """Drop cached columns, after a session was changed in place."""
+    _kept.clear()
+
+
+def _kept_of(row: Session, load: Callable[[str], Any]) -> Any:
+    """What `load` gives for a session, kept by its key and revision."""
+    key = str(row.pk)
+    return _kept.get((load, key, row.revision), lambda: load(key))
+
+
+def _size(value: Any) -> int:
+    """About the bytes that a loaded value holds."""
+    match value:
+        case Ledger():
+            return 2 * sum(column.nbytes for column in (*value.events.values(), *value.steps.values()))  # prefix sums
+        case Attribution():
+            return 2 * (value.tokens.nbytes + value.source.nbytes + value.residual.nbytes + value.baseline.nbytes)
+        case CoreSession():
+            return CALL_BYTES * len(value.calls)
+        case (lines, timestamps, source_ids):
+            return int(lines.nbytes + timestamps.nbytes + ID_BYTES * len(source_ids))
+    return 0
+
+
+_kept: Kept[Any] = Kept(KEPT_BYTES, _size)
+
+
+def _ledger(session_id: str) -> Ledger:
+    try:
+        return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
+    except OtherVersion:
+        raise Outdated(session_id) from None
+
+
+def _attribution(session_id: str) -> Attribution | None:
+    stored = _data(session_id, "attribution")
+    try:
+        return Attribution.from_bytes(_unpack(stored)) if stored else None
+    except OtherVersion:
+        raise Outdated(session_id) from None
+
+
+def _head(session_id: str) -> CoreSession:
+    return decode(_unpack(_data(session_id, "head")), CoreSession, "session")
+
+
+def _loaded_marks(session_id: str) -> tuple[Any, Any, tuple[str, ...]]:
+    marks = decode(_unpack(_data(session_id, "lines")), Marks, "places of events")
+    return np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8"), marks.source_ids
+
+
+def _data(session_id: str, name: str) -> bytes:
+    value: bytes = SessionData.objects.values_list(name, flat=True).get(session_id=session_id)
+    return value
+
+
+def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
+    lines, timestamps, source_ids = _kept_of(row, _loaded_marks)
+    for seq, body in rows.values_list("seq", "payload__body"):
+        content = load_content(body)
+        yield CoreEvent(
+            role=content.role,
+            parts=content.parts,
+            author=content.author,
+            meta=content.meta,
+            source_id=source_ids[seq],
+            line=None if lines[seq] < 0 else int(lines[seq]),
+            timestamp=None if np.isnan(timestamps[seq]) else float(timestamps[seq]),
+        )
+
+
+def _stored(value: CoreSession) -> StoredTexts:
+    found: Any = value.events
+    return found if isinstance(found, StoredTexts) else store_texts(found)
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    """A time that both databases can keep; a year outside 1 to 9999 is no time."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _pack(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data)
+
+
+def _unpack(data: bytes) -> bytes:
+    """One decompressor a thread: making one costs more than a message does."""
+    if not hasattr(_local, "decompressor"):
+        _local.decompressor = zstandard.ZstdDecompressor()
+    unpacked: bytes = _local.decompressor.decompress(bytes(data))
+    return unpacked

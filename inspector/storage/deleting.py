@@ -1,0 +1,127 @@
+"""Deleting sessions: off the list at once, gone with their bytes after a day, brought back by one undo until then."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from inspector.ingest.uploads import drop_unused
+from inspector.jobs import queue
+from inspector.models import Event, Import, Payload, Session, Tag, TextCount
+from inspector.replays import stored
+from inspector.storage.search import forget
+
+UNDO_FOR = timedelta(days=1)
+SLICE_SECONDS = 1.0  # then other jobs go first
+PRIORITY = -50  # below every import
+NOBODY = str(UUID(int=0))  # where no session gives the job its name
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def delete(sessions: QuerySet[Session]) -> str:
+    """Take sessions off the list; the key of the undo that brings all of them back. Empty where there were none."""
+    moment = timezone.now()
+    wanted = sessions.filter(deleted=None).order_by().values("pk")
+    with transaction.atomic():
+        first = wanted.first()
+        if first is None:
+            return ""
+        Session.objects.filter(pk__in=wanted).update(deleted=moment)
+        queue.enqueue("purge_deleted", str(first["pk"]), run_after=moment + UNDO_FOR)
+    return str((moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def restore(key: str) -> int:
+    """Bring back what one deletion took off the list; how many sessions."""
+    found = deleted_together(key)
+    return found.update(deleted=None) if found is not None else 0
+
+
+def deleted_together(key: str) -> QuerySet[Session] | None:
+    """The sessions of one deletion that are still there; None where the key makes no sense."""
+    if not (key.isascii() and key.isdigit() and len(key) <= 17):
+        return None
+    return Session.objects.filter(deleted=_EPOCH + timedelta(microseconds=int(key)))
+
+
+def purge(before: datetime, *, until: float = math.inf) -> int:
+    """Remove for good what was deleted before a moment, and what imports that ended otherwise left: rows, texts nobody
+    else uses, stored bytes. How many sessions. `until`: a moment of the monotonic clock after which it stops."""
+    count = 0
+    due = _due(before)
+    for key in list(due.values_list("pk", flat=True)):
+        session = due.filter(pk=key).first()
+        if session is None:
+            continue
+        forget(session, until=until)
+        if session.indexed:
+            break
+        with transaction.atomic():
+            removed, _ = due.filter(pk=key).delete()
+        if removed:
+            stored.drop(key)
+        count += bool(removed)
+        drop_unused(session.recording_id)
+    if count:
+        drop_texts()
+        Tag.objects.filter(sessions=None).delete()
+    return count
+
+
+def purge_slice() -> None:
+    """Purge what is due for about a second, then go on behind whatever waits: a long session takes some of them."""
+    before = timezone.now() - UNDO_FOR
+    if not purge(before, until=time.monotonic() + SLICE_SECONDS):
+        drop_texts()
+    if _due(before).exists():
+        purge_soon()
+
+
+def _due(before: datetime) -> QuerySet[Session]:
+    return Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
+
+
+def unfinished() -> QuerySet[Session]:
+    """Rows of sessions that were being stored when their import ended: at no place in their file."""
+    running = Import.objects.filter(recording=OuterRef("recording"), state=Import.State.RUNNING)
+    return Session.objects.filter(~Exists(running), deleted__isnull=False, ordinal__lt=0)
+
+
+def purge_unfinished() -> None:
+    """Remove what an import that did not end well stored on its way."""
+    if not purge(_EPOCH):
+        drop_texts()
+
+
+def ensure_purged() -> None:
+    """Put a purge into the queue where something unfinished is left and none is at work."""
+    purges = queue.entries("purge_deleted")
+    if unfinished().exists() and not (purges.ready().exists() or purges.running().exists()):
+        purge_soon()
+
+
+def purge_soon() -> None:
+    """Put a purge into the queue, behind imports."""
+    queue.enqueue("purge_deleted", NOBODY, priority=PRIORITY)
+
+
+def drop_texts() -> None:
+    """One pass over both tables: what no event names is nobody's, unless an import under way has just brought it."""
+    models = (Payload, Event, TextCount)
+    texts, events, counts = (connection.ops.quote_name(model._meta.db_table) for model in models)
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # an import under way may count on a text that nobody else uses any more
+            cursor.execute(f"LOCK TABLE {texts} IN SHARE ROW EXCLUSIVE MODE")
+        if Import.objects.filter(state=Import.State.RUNNING).exists():
+            return  # it sweeps when it fails; else the next deletion does
+        # EXCEPT is one pass on both; PostgreSQL looks through all of a long list again for each row of a NOT IN.
+        nobodys = f"SELECT sha256 FROM {texts} EXCEPT SELECT payload_id FROM {events}"
+        cursor.execute(f"DELETE FROM {texts} WHERE sha256 IN ({nobodys})")
+        gone = f"SELECT sha256 FROM {counts} EXCEPT SELECT sha256 FROM {texts}"
+        cursor.execute(f"DELETE FROM {counts} WHERE sha256 IN ({gone})")

@@ -1,0 +1,202 @@
+"""Text search: looking things up in the index, and filling it in slices with what a session has grown by."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, OuterRef, QuerySet, Subquery
+
+from guard_core.errors import GuardError
+from inspector.jobs import queue
+from inspector.models import Event, Payload, Session, SummaryText
+from inspector.storage import convert
+from inspector.storage.contents import Content, text_of
+from inspector.storage.query_words import Query
+from inspector.storage.text_index import Entry, Place, text_index
+
+log = logging.getLogger(__name__)
+
+SLICE_SECONDS = 1.0  # then other jobs go first: a new import does not wait for the index of a long session
+STEP_EVENTS = 2_000  # indexed in one transaction, which holds the one write lock of SQLite
+STEP_CHARS = 2_000_000
+FETCHED = 50  # messages in memory at once; one may be megabytes
+FORGET_EVENTS = 100
+PRIORITY = -50  # below every import
+DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
+NOBODY = str(UUID(int=0))  # where no import asked
+
+
+class SummaryPlace(NamedTuple):
+    """Where something was found in what a recorded compaction inserted; both count from 0."""
+
+    compaction: int  # among those that count
+    message: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in one session: the first hits, and the row number to go on from to older sessions."""
+
+    session: Session
+    hits: tuple[Place, ...]
+    more: bool
+    before: int
+    summaries: tuple[SummaryPlace, ...] = ()
+
+
+def prepare(name: str) -> None:
+    """Put the indexing of whatever is not indexed yet into the queue; `name` tells apart who asked."""
+    if pending().exists():
+        queue.enqueue("index_texts", name, priority=PRIORITY)
+
+
+def ensure_prepared() -> None:
+    """The same where nobody has asked yet, or the worker that took it is gone."""
+    if not queue.is_under_way("index_texts", DEAD_AFTER):
+        prepare(NOBODY)
+
+
+def pending() -> Any:
+    """Sessions on the list whose texts are not all in the index, the newest first."""
+    return Session.objects.filter(deleted=None, indexed__lt=F("events")).order_by("-created", "ordinal")
+
+
+def run_slice(name: str) -> None:
+    """Index for about a second, then queue up again behind whatever came meanwhile."""
+    end = time.monotonic() + SLICE_SECONDS
+    while time.monotonic() < end:
+        session = pending().first()
+        if session is None or not _tried(session):
+            break
+    prepare(name)
+
+
+def index_everything() -> None:
+    """Index whatever is pending, now and here: for commands."""
+    while (session := pending().first()) and _tried(session):
+        pass
+
+
+def _tried(session: Session) -> bool:
+    """One session that cannot be read must not keep all others out of the index."""
+    try:
+        return index_some(session)
+    except GuardError:
+        log.exception("session %s cannot be indexed and is left out of the text search", session.pk)
+        return Session.objects.filter(pk=session.pk).update(indexed=F("events")) > 0
+
+
+def index_some(session: Session) -> bool:
+    """Index the next events of a session, whole or not at all; False where another worker was first."""
+    start = session.indexed
+    rows = _rows(session, start, start + STEP_EVENTS)
+    entries, chars = [], 0
+    for row_id, text in rows:
+        entries.append(Entry(row_id, text))
+        chars += len(text)
+        if chars >= STEP_CHARS:
+            break
+    stop = start + len(entries)
+    if not entries:  # rows are missing: nothing more will come
+        stop = session.events
+    with transaction.atomic():
+        mine = Session.objects.filter(pk=session.pk, revision=session.revision, indexed=start)
+        if not mine.update(indexed=stop):
+            return False
+        text_index().add(session, entries)
+    return True
+
+
+def forget(session: Session, start: int = 0, *, until: float = math.inf) -> None:
+    """Take a session, or its events from `start` on, out of the index. To be called before its rows are deleted.
+
+    `until`: a moment of the monotonic clock after which it stops, having taken some, with `session.indexed` left above
+    `start`.
+    """
+    if start == 0 and text_index().drop(session):
+        session.refresh_from_db(fields=["indexed"])
+    while session.indexed > start:
+        stop = session.indexed
+        first = max(start, stop - FORGET_EVENTS)
+        with transaction.atomic():
+            mine = Session.objects.filter(pk=session.pk, indexed=stop)
+            if mine.update(indexed=first):
+                text_index().remove(session, [Entry(*row) for row in _rows(session, first, stop)])
+        session.refresh_from_db(fields=["indexed"])
+        if time.monotonic() >= until:
+            return
+
+
+def hits(query: Query, session: Session, start: int, limit: int) -> list[Place]:
+    """Hits in one session from an event on, in its order."""
+    return text_index().in_session(query, session, start, limit) if query else []
+
+
+def count(query: Query, session: Session) -> int:
+    """How many events of a session have the words; text_index.COUNT_UP_TO + 1 stands for more."""
+    return text_index().count(query, session) if query else 0
+
+
+def everywhere(query: Query, before: int | None, sessions: int, each: int) -> list[Found]:
+    """The newest sessions with hits, a few hits of each."""
+    if not query:
+        return []
+    index = text_index()
+    places = [*index.sessions(query, before, sessions), *_summarised(query, before, sessions)]
+    places = sorted(places, key=lambda place: -place[1])[:sessions]
+    rows = Session.objects.select_related("recording").in_bulk([key for key, _ in places])
+    found = []
+    for key, newest in places:
+        if session := rows.get(key):
+            some, inserted = index.in_session(query, session, 0, each + 1), summary_hits(query, session, each)
+            found.append(Found(session, tuple(some[:each]), len(some) > each, newest, tuple(inserted)))
+    return found
+
+
+def summary_hits(query: Query, session: Session, limit: int) -> list[SummaryPlace]:
+    """Hits in what the recorded compactions of a session inserted, in its order."""
+    rows = _summaries(query).filter(session=session).order_by("compaction", "message")
+    return [SummaryPlace(*place) for place in rows.values_list("compaction", "message")[:limit]] if query else []
+
+
+def _summarised(query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+    """Sessions whose summaries alone have the words, each with the row number of its first event."""
+    first = Event.objects.filter(session=OuterRef("session"), seq=0).values("pk")
+    rows = _summaries(query).filter(session__deleted=None).annotate(begins=Subquery(first)).order_by("-begins")
+    rows = rows.filter(begins__lt=2**62 if before is None else before)
+    sessions = list(rows.values_list("session", "begins").distinct()[: 2 * limit])
+    index, of = text_index(), Session.objects.in_bulk([key for key, _ in sessions])
+    return [(key, begins) for key, begins in sessions if not index.in_session(query, of[key], 0, 1)][:limit]
+
+
+def _summaries(query: Query) -> QuerySet[SummaryText]:
+    rows = SummaryText.objects.all()
+    for phrase in query.phrases():
+        rows = rows.filter(words__contains=phrase)
+    return rows
+
+
+def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
+    """Row number and text of the events from `start` to `stop`, few in memory at a time.
+
+    Each query is read to its end: on SQLite an open one would keep an old snapshot, from which no writing begins.
+    """
+    log = Event.objects.filter(session=session).order_by("seq").values_list("id", "payload__body")
+    for first in range(start, stop, FETCHED):
+        for row_id, body in list(log.filter(seq__gte=first, seq__lt=min(stop, first + FETCHED))):
+            yield row_id, text_of(convert.load_content(body).parts)
+
+
+def contents(places: list[Place]) -> dict[bytes, Content]:
+    """The messages of hits, by the key of the payload."""
+    wanted = {place.payload_id for place in places}
+    bodies = Payload.objects.filter(sha256__in=wanted).values_list("sha256", "body")
+    return {bytes(key): convert.load_content(body) for key, body in bodies}

@@ -1,0 +1,205 @@
+"""The text index: FTS5 without its own copy of the texts on SQLite, tsvector and GIN on PostgreSQL.
+
+An entry is one event (or a piece of a very long one, on PostgreSQL), under the event's row number. Row numbers grow,
+are never used again, and on SQLite those stored together follow one another, since there is one writer: so a session
+lies in one place of the index there, or in few. Entries of events that are gone are passed over by the joins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+import msgspec
+from django.db import connection, transaction
+
+from inspector.models import Event, Session
+from inspector.storage.query_words import Query, fold
+
+EVENT, SESSION = Event._meta.db_table, Session._meta.db_table
+PIECE_CHARS = 100_000  # a tsvector holds 1 MB at most
+COUNT_UP_TO = 1_000  # hits; beyond that a person is told "more than"
+_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+_GAPS = re.compile(r"[\W_]+")
+
+
+class Entry(NamedTuple):
+    event_id: int
+    text: str
+
+
+class Place(NamedTuple):
+    """Where something was found."""
+
+    session_id: UUID
+    seq: int
+    payload_id: bytes
+
+
+class TextIndex(Protocol):
+    """What both databases offer."""
+
+    def add(self, session: Session, entries: Iterable[Entry]) -> None: ...
+
+    def remove(self, session: Session, entries: Iterable[Entry]) -> None: ...
+
+    def drop(self, session: Session) -> bool: ...
+
+    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]: ...
+
+    def count(self, query: Query, session: Session) -> int: ...
+
+    def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]: ...
+
+
+def text_index() -> TextIndex:
+    """The index of the database in use."""
+    return PostgresIndex() if connection.vendor == "postgresql" else SqliteIndex()
+
+
+class SqliteIndex:
+    """FTS5, contentless: it keeps words and places, never a second copy of a text."""
+
+    def add(self, session: Session, entries: Iterable[Entry]) -> None:
+        """One statement for all, during which other threads run: a call for each would wait for them each time."""
+        words = msgspec.json.encode({entry.event_id: entry.text for entry in entries}).decode()
+        statement = "INSERT INTO inspector_text (rowid, words) SELECT CAST(key AS INTEGER), value FROM json_each(%s)"
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [words])
+
+    def remove(self, session: Session, entries: Iterable[Entry]) -> None:
+        """A contentless index forgets an entry only when it is told the text it had."""
+        with connection.cursor() as cursor:
+            statement = "INSERT INTO inspector_text (inspector_text, rowid, words) VALUES ('delete', %s, %s)"
+            cursor.executemany(statement, entries)
+
+    def drop(self, session: Session) -> bool:
+        """Not at once: the index does not know whose its entries are, and forgets a text only when it is told it."""
+        return False
+
+    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:
+        first, last = self._range(session, start)
+        return _places(
+            # CROSS JOIN keeps the order of the tables: words first, then the row of each hit.
+            f"SELECT e.session_id, e.seq, e.payload_id FROM inspector_text t CROSS JOIN {EVENT} e ON e.id = t.rowid "
+            "WHERE t.words MATCH %s AND t.rowid BETWEEN %s AND %s AND e.session_id = %s ORDER BY t.rowid LIMIT %s",
+            [self._match(query), first, last, session.pk.hex, limit],
+        )
+
+    def count(self, query: Query, session: Session) -> int:
+        return _number(
+            f"SELECT count(*) FROM (SELECT 1 FROM inspector_text t CROSS JOIN {EVENT} e ON e.id = t.rowid "
+            "WHERE t.words MATCH %s AND t.rowid BETWEEN %s AND %s AND e.session_id = %s LIMIT %s)",
+            [self._match(query), *self._range(session, 0), session.pk.hex, COUNT_UP_TO + 1],
+        )
+
+    def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+        """One look for each session: the newest hit, then the newest below the events of its session."""
+        found: dict[UUID, int] = {}
+        below = 2**62 if before is None else before
+        while len(found) < limit and (hit := self._newest(query, below)):
+            key, row, listed = hit
+            below = self._below(key, row)
+            if listed:
+                found.setdefault(key, below)
+        return list(found.items())
+
+    def _newest(self, query: Query, below: int) -> tuple[UUID, int, bool] | None:
+        rows = _rows(
+            f"SELECT e.session_id, t.rowid, x.deleted IS NULL FROM inspector_text t CROSS JOIN {EVENT} e "
+            f"ON e.id = t.rowid CROSS JOIN {SESSION} x ON x.id = e.session_id "
+            "WHERE t.words MATCH %s AND t.rowid < %s ORDER BY t.rowid DESC LIMIT 1",
+            [self._match(query), below],
+        )
+        return next(((UUID(str(key)), int(row), bool(listed)) for key, row, listed in rows), None)
+
+    def _below(self, key: UUID, row: int) -> int:
+        """The first row of the session's events around a row; a session that has grown lies in several places."""
+        log = Event.objects.filter(session_id=key).order_by("seq").values_list("id", "seq")
+        (first, _), (last, seq) = log.first(), log.last()
+        if last - first == seq:
+            return int(first)
+        other = Event.objects.filter(id__lt=row).exclude(session_id=key).order_by("-id").values_list("id", flat=True)
+        return int(other.first() or 0) + 1
+
+    def _range(self, session: Session, start: int) -> tuple[int, int]:
+        log = Event.objects.filter(session=session, seq__gte=start).values_list("id", flat=True)
+        first = log.order_by("seq").first()
+        return (first, log.order_by("-seq").first() or first) if first is not None else (0, -1)
+
+    def _match(self, query: Query) -> str:
+        return " AND ".join(f'"{" ".join(term.tokens)}"{" *" if term.prefix else ""}' for term in query.terms)
+
+
+class PostgresIndex:
+    """tsvector under a GIN index. Texts are cut into words here, so that both databases find the same."""
+
+    def add(self, session: Session, entries: Iterable[Entry]) -> None:
+        with connection.cursor() as cursor:
+            statement = "INSERT INTO inspector_text VALUES (%s, %s, to_tsvector('simple', %s))"
+            cursor.executemany(statement, self._pieces(session, entries))
+
+    def remove(self, session: Session, entries: Iterable[Entry]) -> None:
+        with connection.cursor() as cursor:
+            numbers = [entry.event_id for entry in entries]
+            cursor.execute("DELETE FROM inspector_text WHERE event_id = ANY(%s)", [numbers])
+
+    def drop(self, session: Session) -> bool:
+        """All entries of a session in one statement; piece by piece, each would look through all of them."""
+        with transaction.atomic(), connection.cursor() as cursor:
+            Session.objects.filter(pk=session.pk).update(indexed=0)
+            cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
+        return True
+
+    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:
+        return _places(
+            f"SELECT e.session_id, e.seq, e.payload_id FROM {EVENT} e WHERE e.id IN (SELECT event_id FROM "
+            "inspector_text WHERE session_id = %s AND words @@ to_tsquery('simple', %s)) AND e.seq >= %s "
+            "ORDER BY e.seq LIMIT %s",
+            [session.pk, self._match(query), start, limit],
+        )
+
+    def count(self, query: Query, session: Session) -> int:
+        return _number(
+            "SELECT count(*) FROM (SELECT DISTINCT event_id FROM inspector_text WHERE session_id = %s AND words @@ "
+            "to_tsquery('simple', %s) LIMIT %s) AS found",
+            [session.pk, self._match(query), COUNT_UP_TO + 1],
+        )
+
+    def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+        return [
+            (UUID(str(key)), int(newest))
+            for key, newest in _rows(
+                f"SELECT t.session_id, max(t.event_id) AS newest FROM inspector_text t JOIN {EVENT} e ON e.id = "
+                f"t.event_id JOIN {SESSION} x ON x.id = e.session_id AND x.deleted IS NULL WHERE t.words @@ "
+                "to_tsquery('simple', %s) GROUP BY t.session_id HAVING max(t.event_id) < %s "
+                "ORDER BY newest DESC LIMIT %s",
+                [self._match(query), 2**62 if before is None else before, limit],
+            )
+        ]
+
+    def _pieces(self, session: Session, entries: Iterable[Entry]) -> Iterator[tuple[int, UUID, str]]:
+        for event_id, text in entries:
+            plain = text.translate(_BREAKS) if text.isascii() else _GAPS.sub(" ", fold(text))
+            for start in range(0, len(plain), PIECE_CHARS):
+                yield event_id, session.pk, plain[start : start + PIECE_CHARS]
+
+    def _match(self, query: Query) -> str:
+        terms = ("<->".join(f"'{token}'" for token in term.tokens) + (":*" * term.prefix) for term in query.terms)
+        return " & ".join(f"({term})" for term in terms)
+
+
+def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
+def _number(statement: str, values: list[Any]) -> int:
+    return int(_rows(statement, values)[0][0])
+
+
+def _places(statement: str, values: list[Any]) -> list[Place]:
+    return [Place(UUID(str(key)), seq, bytes(payload)) for key, seq, payload in _rows(statement, values)]

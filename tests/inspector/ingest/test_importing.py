@@ -1,0 +1,248 @@
+"""Imports: all of a file or nothing, told in words, never twice, never for ever."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from inspector.ingest import counting, importing
+from inspector.ingest.importing import Report, cancel_import, recover_imports, run_import, start_import, submit
+from inspector.ingest.uploads import receive
+from inspector.models import Event, Import, Payload, Recording, Session
+from inspector.storage import convert
+from inspector.storage.convert import load_session
+
+pytestmark = pytest.mark.django_db
+
+BROKEN = b'{"not": "closed"\n'
+
+
+def damaged(recording: bytes) -> bytes:
+    """The recording with its third line broken."""
+    lines = recording.splitlines(keepends=True)
+    return b"".join([*lines[:2], BROKEN, *lines[3:]])
+
+
+def stored_files(folders: Path) -> list[Path]:
+    return [path for path in folders.rglob("*") if path.is_file()]
+
+
+def test_what_was_imported_is_what_was_recorded(bring, recording, agent_session):
+    job = bring(recording)
+    row = Session.objects.get()
+    assert job.state == "done"
+    assert load_session(row).events == agent_session.events
+    assert (row.title, row.agent, row.model, row.window) == ("Staging", "helper", "gpt-4o", 200_000)
+    assert (row.events, row.calls, row.tool_calls, row.tool_results, row.turns) == (4, 2, 1, 1, 1)
+
+
+def test_the_bytes_are_kept_as_they_came(bring, recording):
+    job = bring(recording)
+    assert job.recording.path.read_bytes() == recording
+    assert job.recording.size == len(recording)
+
+
+def test_the_report_counts_what_was_read(bring, recording):
+    report = msgspec.json.decode(bring(recording).report, type=Report)
+    assert report.facts["messages"] == 4
+    assert (report.steps, report.reported) == (2, 2)
+    assert report.problem_count == 0
+    assert report.window.value == 200_000
+
+
+def test_a_strict_import_of_a_damaged_file_keeps_nothing(bring, recording, folders):
+    job = bring(damaged(recording))
+    assert (job.state, job.line) == ("failed", 3)
+    assert "JSON" in job.message
+    assert not Session.objects.exists()
+    assert not Recording.objects.exists()
+    assert not stored_files(folders)
+
+
+def test_a_lenient_import_keeps_the_rest_and_names_the_line(bring, recording):
+    job = bring(damaged(recording), strict=False)
+    report = msgspec.json.decode(job.report, type=Report)
+    assert job.state == "done"
+    assert report.problem_count >= 1
+    assert report.problems[0].line == 3
+    assert Session.objects.get().events >= 3
+
+
+def test_a_failed_file_can_be_imported_leniently_later(bring, recording):
+    assert bring(damaged(recording)).state == "failed"
+    assert bring(damaged(recording), strict=False).state == "done"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hello, this is no session",
+        b"\xff\xfe{\x00}\x00",
+        b"[1, 2, 3]",
+        b'{"a": ',
+        b"\x00" * 100,
+        b"PK\x03\x04junk",
+        b"{}",
+    ],
+    ids=["words", "UTF-16", "numbers", "truncated", "zeros", "archive", "empty object"],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_is_no_session_is_refused_in_a_sentence(content, strict, bring, folders):
+    job = bring(content, strict=strict)
+    assert job.state == "failed"
+    assert job.message
+    assert "Traceback" not in job.message
+    assert not stored_files(folders)
+
+
+def test_the_same_file_again_is_the_same_import(bring, recording, folders):
+    first = bring(recording)
+    again = submit(receive([recording], "other name.jsonl"))
+    assert again == first
+    assert Session.objects.count() == 1
+    assert len(stored_files(folders)) == 1
+
+
+def test_the_same_file_again_brings_back_a_deleted_session(bring, recording):
+    bring(recording)
+    Session.objects.update(deleted=timezone.now())
+    submit(receive([recording], "recording.jsonl"))
+    assert Session.objects.filter(deleted=None).count() == 1
+
+
+def test_while_it_is_read_the_same_file_joins_the_import(db, folders, recording):
+    first = submit(receive([recording], "a.jsonl"))
+    assert submit(receive([recording], "b.jsonl")) == first
+    assert DBTaskResult.objects.count() == 1
+
+
+def test_another_window_reads_the_file_again(bring, recording):
+    bring(recording)
+    bring(recording, window=8_000)
+    row = Session.objects.get()
+    assert (row.window, row.window_source) == (8_000, "user")
+
+
+def test_reading_a_file_again_replaces_its_sessions(bring, recording):
+    job = bring(recording)
+    run_import(str(start_import(job.recording).pk))
+    assert Session.objects.count() == 1
+    assert Event.objects.count() == 4
+
+
+def test_a_text_that_is_said_twice_is_stored_once(bring, recording):
+    bring(recording)
+    before = Payload.objects.count()
+    bring(b"\n" + recording, "the same with one more byte.jsonl")
+    assert Payload.objects.count() == before
+    assert Session.objects.count() == 2
+
+
+def test_a_cancelled_import_ends_at_once_and_keeps_nothing(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    cancel_import(job)
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "cancelled"
+    assert not Session.objects.exists()
+    assert not stored_files(folders)
+
+
+def test_cancel_while_storing_leaves_nothing(db, folders, recording, monkeypatch):
+    job = submit(receive([recording], "a.jsonl"))
+    store = convert.store_session
+
+    def cancelled_meanwhile(*args, **options):
+        cancel_import(job)
+        return store(*args, **options)
+
+    monkeypatch.setattr(convert, "store_session", cancelled_meanwhile)
+    run_import(str(job.pk))
+    assert not Session.objects.exists()
+
+
+def test_an_import_is_run_by_one_worker_only(bring, recording):
+    job = bring(recording)
+    run_import(str(job.pk))
+    assert Session.objects.count() == 1
+    assert Import.objects.get().attempts == 1
+
+
+def test_an_import_whose_worker_died_is_queued_again(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    died(job, attempts=1)
+    assert recover_imports() == 1
+    run_import(str(job.pk))
+    assert Session.objects.count() == 1
+    assert DBTaskResult.objects.count() == 2
+
+
+def test_an_import_that_kills_its_worker_fails_in_the_end(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    died(job, attempts=importing.MAX_ATTEMPTS)
+    recover_imports()
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "worker died" in job.message
+    assert not stored_files(folders)
+
+
+def test_a_worker_that_still_reports_is_left_alone(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    Import.objects.update(state="running", heartbeat=timezone.now(), lease="alive")
+    assert recover_imports() == 0
+    job.refresh_from_db()
+    assert job.lease == "alive"
+
+
+def test_a_worker_that_lost_its_lease_stores_nothing(db, folders, recording, monkeypatch):
+    job = submit(receive([recording], "a.jsonl"))
+    store = convert.store_session
+
+    def taken_over(*args, **options):
+        Import.objects.update(lease="another worker")
+        return store(*args, **options)
+
+    monkeypatch.setattr(convert, "store_session", taken_over)
+    run_import(str(job.pk))
+    assert not Session.objects.exists()
+
+
+def test_a_broken_off_import_is_handed_back(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    died(job, attempts=1)
+    importing.hand_back(str(job.pk))
+    run_import(str(job.pk))
+    assert Import.objects.get().attempts == 1
+    assert Session.objects.count() == 1
+
+
+def test_a_mistake_of_ours_ends_the_import_and_is_logged(db, folders, recording, monkeypatch, caplog):
+    job = submit(receive([recording], "a.jsonl"))
+    monkeypatch.setattr(counting, "session_counts", lambda *_: 1 / 0)
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "ZeroDivisionError" in caplog.text
+    assert "ZeroDivisionError" not in job.message
+    assert not stored_files(folders)
+
+
+def test_bytes_that_are_gone_are_told(db, folders, recording):
+    job = submit(receive([recording], "a.jsonl"))
+    job.recording.path.unlink()
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert "not in the data folder" in job.message
+
+
+def died(job: Import, attempts: int) -> None:
+    """A worker took the import and has said nothing since."""
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Import.objects.filter(pk=job.pk).update(state="running", lease="gone", heartbeat=long_ago, attempts=attempts)

@@ -1,0 +1,232 @@
+"""Imports of long files: something to see while they are read, and nothing left of one that did not end well."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+import pytest
+from django.db import connection
+from django_tasks_db.models import DBTaskResult
+
+from guard_core import recordings
+from guard_core.simulator.big_files import write_claude_code
+from inspector.figures.first_look import picture
+from inspector.ingest import importing
+from inspector.ingest.importing import cancel_import
+from inspector.ingest.reading import telling
+from inspector.ingest.reading.messages import Batch
+from inspector.models import Import, Payload, Recording, Session
+from inspector.storage import convert, deleting, search, texts
+from inspector.storage.query_words import parse
+from tests.recordings.seeds import SEEDS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def transcript() -> bytes:
+    out = BytesIO()
+    write_claude_code(out, steps=300, size=1_200_000)
+    return out.getvalue()
+
+
+@pytest.fixture
+def looks_first(monkeypatch):
+    monkeypatch.setattr(importing, "LOOK_FIRST_FROM", 0)
+
+
+def seen_when(monkeypatch, told: str) -> list[str]:
+    """What a page would show of the import whenever this is told of it."""
+    seen: list[str] = []
+    tell = getattr(importing.Watch, told)
+
+    def watched(*args):
+        seen.append(Import.objects.get().first_look)
+        tell(*args)
+
+    monkeypatch.setattr(importing.Watch, told, watched)
+    return seen
+
+
+def test_a_chart_is_there_before_counting_begins(bring, transcript, looks_first, monkeypatch):
+    seen = seen_when(monkeypatch, "read")
+    job = bring(transcript)
+    shown = picture(seen[0])
+    assert (shown.look.calls, shown.look.compactions) == (300, Session.objects.get().compactions)
+    assert len(shown.drawn.line.split()) == 300
+    assert (job.state, job.first_look) == ("done", "")
+
+
+def test_a_chart_is_there_of_what_is_no_json_lines_too(bring, looks_first, monkeypatch):
+    """It comes when the file is read, before its messages are counted and stored."""
+    seen = seen_when(monkeypatch, "stored")
+    job = bring(SEEDS["opencode"])
+    shown = picture(seen[0])
+    assert (shown.look.calls, shown.look.peak, shown.look.whole) == (1, 100, True)
+    assert (job.state, job.first_look) == ("done", "")
+
+
+def test_a_small_file_is_not_looked_at_first(bring, transcript, monkeypatch):
+    seen = seen_when(monkeypatch, "read")
+    assert bring(transcript).state == "done"
+    assert seen == [""]
+
+
+def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypatch):
+    monkeypatch.setattr(telling, "BATCH", 10)
+    monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
+    stored = importing.Watch.stored
+
+    def cancelled_on_the_way(watch, count):
+        if watch.counted == 150:
+            assert Payload.objects.exists()
+            cancel_import(watch.job)
+        stored(watch, count)
+
+    monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
+    assert bring(transcript).state == "cancelled"
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+    assert indexed_entries() == 0
+
+
+def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript, monkeypatch):
+    monkeypatch.setattr(telling, "BATCH", 50)
+    monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
+    monkeypatch.setattr(importing, "PURGED_AT_ONCE", 10)
+    stored = importing.Watch.stored
+
+    def cancelled_on_the_way(watch, count):
+        stored(watch, count)
+        cancel_import(watch.job)
+
+    monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
+    assert bring(transcript).state == "cancelled"
+    assert indexed_entries() > 0
+    purges = DBTaskResult.objects.filter(queue_name="purge_deleted")
+    assert purges.get().priority < 0
+    monkeypatch.setattr(deleting, "SLICE_SECONDS", 0.001)
+    slices = 0
+    while Session.objects.exists():
+        slices += 1
+        purges.update(status="SUCCESSFUL")
+        deleting.purge_slice()
+    assert slices >= 1
+    assert not purges.ready().exists()  # the last slice asks for no other
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+    assert indexed_entries() == 0
+
+
+def indexed_entries() -> int:
+    """Events that any word of the transcript is found in."""
+    with connection.cursor() as cursor:
+        words = "words MATCH 'step OR task'" if connection.vendor == "sqlite" else "true"
+        cursor.execute(f"SELECT count(*) FROM inspector_text WHERE {words}")
+        return int(cursor.fetchone()[0])
+
+
+def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders, monkeypatch):
+    """It died while it stored; the import was cancelled before another worker took it."""
+    job = bring(transcript[:200_000])
+    before = indexed_entries()
+    killed = Import.objects.create(recording=job.recording, name="a.jsonl", state="running", lease="dead")
+    path = folders / "b.jsonl"
+    path.write_bytes(transcript)
+    with ThreadPoolExecutor(1) as pool:
+        writer = texts.Writer(job.recording, pool)
+        telling.tell(telling.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
+        writer.settle()
+    assert Session.objects.filter(deleted=None).count() == 1
+    assert indexed_entries() > before
+    deleting.purge_unfinished()
+    assert Session.objects.count() == 2  # it may still be at work
+    cancel_import(killed)
+    deleting.purge_unfinished()
+    assert (Session.objects.count(), indexed_entries()) == (1, before)
+
+
+def test_the_words_are_found_as_soon_as_the_session_is_there(bring, transcript):
+    bring(transcript)
+    session = Session.objects.get()
+    assert session.indexed == session.events > 0
+    assert len(search.hits(parse("task"), session, 0, 1_000)) == search.count(parse("task"), session) > 0
+
+
+def test_a_failure_after_texts_were_stored_leaves_none(bring, transcript, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(convert, "store_session", full)
+    assert bring(transcript).state == "failed"
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+
+
+def test_texts_of_other_sessions_outlive_a_failure(bring, recording, transcript, monkeypatch):
+    bring(recording)
+    texts = Payload.objects.count()
+    monkeypatch.setattr(convert, "store_session", lambda *_, **__: 1 / 0)
+    assert bring(transcript).state == "failed"
+    assert Payload.objects.count() == texts > 0
+
+
+def branched(long: int, back_to: int) -> bytes:
+    """More than 4 MiB of questions and answers, so that it is stored while it is read; then the user went back."""
+    lines, parent = [], None
+    for number in [*range(long), *range(long, long + 50)]:
+        if number == long:
+            parent = f"a{back_to - 1}" if back_to else None
+        pad = f"word{number} " * 150
+        for uuid, kind, more in (
+            (f"u{number}", "user", {"content": f"question {number} {pad}"}),
+            (f"a{number}", "assistant", {"id": f"m{number}", "model": "m", "usage": {"input_tokens": number + 1}}),
+        ):
+            message = {"role": kind, "content": [{"type": "text", "text": f"answer {number} {pad}"}], **more}
+            line = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message}
+            lines.append(json.dumps(line) + "\n")
+            parent = uuid
+    return "".join(lines).encode()
+
+
+@pytest.mark.parametrize("back_to", [0, 600])
+def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring, monkeypatch):
+    stored: list[int] = []
+    again = importing.Watch.again
+    monkeypatch.setattr(importing.Watch, "again", lambda watch, count: (stored.append(count), again(watch, count))[1])
+    content = branched(2_000, back_to)
+    job = bring(content)
+    assert (job.state, len(stored)) == ("done", 1)
+    assert stored[0] > 500
+    row = Session.objects.get(deleted=None)
+    assert convert.load_session(row).events == recordings.read(content).sessions[0].events
+    assert (row.events, row.indexed) == (2 * (back_to + 50),) * 2
+    found = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_900, 2_000, 2_049)}
+    assert found == {3: 2 * (back_to > 3), back_to: 0, 1_900: 0, 2_000: 2, 2_049: 2}
+    while deleting.unfinished().exists():
+        deleting.purge_slice()
+    deleting.purge_slice()
+    assert Session.objects.count() == 1
+    assert Payload.objects.count() == row.events
+
+
+def test_a_long_session_that_has_grown_is_extended(bring, monkeypatch):
+    content = branched(2_000, 1_999)
+    half = content[: content.index(b'"u1500"')].rsplit(b"\n", 1)[0] + b"\n"
+    assert len(half) > 2**22
+    bring(half)
+    first = Session.objects.get()
+    assert first.events == 3_000
+    assert bring(content).state == "done"
+    session = Session.objects.get()
+    assert session.pk == first.pk
+    assert convert.load_session(session).events == recordings.read(content).sessions[0].events
+
+
+def test_a_long_damaged_file_leaves_nothing(bring):
+    """Much was stored when the damaged line came."""
+    job = bring(branched(2_000, 0) + b'{"type": nonsense}\n')
+    assert (job.state, job.line) == ("failed", 4_101)
+    while Session.objects.exists():
+        deleting.purge_slice()
+    assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
+    assert indexed_entries() == 0

@@ -1,0 +1,134 @@
+"""How soon an import obeys a cancel, by what it does between two looks: few bytes, few events, few short statements.
+
+Seconds are measured by tests/benchmarks/measure_jobs.py; here they cannot be, on a machine of any speed.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from itertools import pairwise
+
+import pytest
+from django.db import connection
+
+from guard_core.simulator.big_files import write_claude_code
+from inspector.ingest import importing
+from inspector.ingest.importing import cancel_import, run_import, submit
+from inspector.ingest.reading import telling
+from inspector.ingest.uploads import receive
+from inspector.models import Import, Session
+from inspector.storage import texts
+
+pytestmark = pytest.mark.django_db
+
+BYTES_A_LOOK = 4 * 2**20  # read between two looks: a fifth of a second at 20 MB a second
+STATEMENTS_A_LOOK = 40  # each of at most texts.ROWS rows
+LAST_STATEMENTS = 40  # after the last look, whatever the length of the session
+
+
+def transcript(steps: int, size: int) -> bytes:
+    out = BytesIO()
+    write_claude_code(out, steps=steps, size=size, seed=steps)  # none is the beginning of another
+    return out.getvalue()
+
+
+class Looks:
+    """Everything that an import does, in order: its looks, and its statements with the number of their values."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.done: list[tuple[str, int]] = []  # ("look", bytes done) or ("statement", values)
+        reading, stored, phase = importing.Watch.reading, importing.Watch.stored, importing.Watch.phase
+
+        def looked(watch, done, total):
+            self.done.append(("look", done))
+            reading(watch, done, total)
+
+        def looked_again(watch, count):
+            self.done.append(("stored", count))
+            stored(watch, count)
+
+        def entered(watch, name):
+            self.done.append((name, 0))
+            phase(watch, name)
+
+        monkeypatch.setattr(importing.Watch, "reading", looked)
+        monkeypatch.setattr(importing.Watch, "stored", looked_again)
+        monkeypatch.setattr(importing.Watch, "phase", entered)
+
+    def statement(self, execute, sql, params, many, context):
+        self.done.append(("statement", sum(map(len, params)) if many else len(params or ())))
+        return execute(sql, params, many, context)
+
+    def of(self, job: Import) -> list[tuple[str, int]]:
+        with connection.execute_wrapper(self.statement):
+            run_import(str(job.pk))
+        job.refresh_from_db()
+        assert job.state == "done", job.message
+        return self.done
+
+    def between(self) -> list[int]:
+        """How many statements came between two looks or phases."""
+        counts = [0]
+        for kind, _ in self.done:
+            if kind == "statement":
+                counts[-1] += 1
+            else:
+                counts.append(0)
+        return counts
+
+
+@pytest.fixture
+def looks(monkeypatch, folders) -> Looks:
+    return Looks(monkeypatch)
+
+
+def test_few_bytes_are_read_between_two_looks(looks):
+    content = transcript(2_000, 12_000_000)
+    done = looks.of(submit(receive([content], "a.jsonl")))
+    reading = done[: done.index(("counted", 0))]
+    places = [0, *(bytes_done for kind, bytes_done in reading if kind == "look")]
+    assert places[-1] == len(content)
+    assert max(b - a for a, b in pairwise(places)) <= BYTES_A_LOOK
+
+
+def test_few_short_statements_are_run_between_two_looks(looks):
+    looks.of(submit(receive([transcript(4_000, 12_000_000)], "a.jsonl")))
+    assert max(looks.between()) <= STATEMENTS_A_LOOK
+    values = [count for kind, count in looks.done if kind == "statement"]
+    assert max(values) <= 3 * max(texts.ROWS, telling.BATCH)
+
+
+def test_what_comes_after_the_last_look_does_not_grow_with_the_session(monkeypatch, folders):
+    counts = []
+    for steps in (200, 4_000):
+        looks = Looks(monkeypatch)
+        done = looks.of(submit(receive([transcript(steps, steps * 2_000)], f"{steps}.jsonl")))
+        counts.append(len(done) - done.index(("indexed", 0)))
+        monkeypatch.undo()
+    assert max(counts) <= LAST_STATEMENTS
+    assert abs(counts[1] - counts[0]) <= 2
+
+
+@pytest.mark.parametrize("phase", ["counted", "indexed"])
+def test_a_cancel_at_the_beginning_of_a_phase_stores_nothing(phase, monkeypatch, folders):
+    job = submit(receive([transcript(200, 400_000)], "a.jsonl"))
+    enter = importing.Watch.phase
+
+    def cancelled_first(watch, name):
+        if name == phase:
+            cancel_import(job)
+        enter(watch, name)
+
+    monkeypatch.setattr(importing.Watch, "phase", cancelled_first)
+    run_import(str(job.pk))
+    job.refresh_from_db()
+    assert job.state == "cancelled"
+    assert not Session.objects.exists()
+
+
+def test_a_cancel_is_one_row_changed_and_waits_for_no_worker(folders, django_assert_max_num_queries):
+    job = submit(receive([transcript(200, 400_000)], "a.jsonl"))
+    Import.objects.update(state="running", lease="busy")
+    with django_assert_max_num_queries(16):
+        cancel_import(job)
+    assert Import.objects.get().state == "cancelled"

@@ -1,0 +1,137 @@
+"""Tokenizer counts: of each text once, stored with the session, broken off and taken up again without harm."""
+
+from __future__ import annotations
+
+import pytest
+from django_tasks_db.models import DBTaskResult
+
+from guard_core.comparison import compare
+from guard_core.forecast import forecast
+from guard_core.measurement import interpolate
+from guard_core.simulator.samples import SAMPLES
+from guard_core.tokens import tokenizer
+from inspector.jobs import estimating, kinds, queue
+from inspector.jobs.estimating import NOBODY
+from inspector.models import Estimate, Session, TextCount
+from inspector.storage import convert, deleting
+from tests.builders import model, session, user
+from tests.inspector.pages.conftest import stored
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def coding() -> Session:
+    """144 steps, three compactions."""
+    return stored(SAMPLES["long-coding"].build(), title="long coding")
+
+
+def finish() -> None:
+    while estimating.pending().exists():
+        DBTaskResult.objects.all().delete()
+        estimating.run_slice("test")
+
+
+def test_an_import_asks_for_the_counts_of_its_session(bring, recording):
+    bring(recording)
+    kinds.import_recording(NOBODY)
+    assert DBTaskResult.objects.get(queue_name="count_tokens").priority < 0
+    assert estimating.load_counts(Session.objects.get()) is None
+
+
+def test_the_counts_are_those_of_the_tokenizer(bring, recording, agent_session):
+    bring(recording)
+    finish()
+    row = Session.objects.get()
+    counts = estimating.load_counts(row)
+    for column, encoding in estimating.ENCODINGS.items():
+        assert counts[column].tolist() == tokenizer.count_events(convert.load_events(row, 0, 99), encoding).tolist()
+
+
+def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
+    counted = []
+    monkeypatch.setitem(estimating.COUNTERS, "chars/4", lambda texts: counted.extend(texts) or [1] * len(texts))
+    stored(session(user("the same words"), model("an answer")), title="one")
+    stored(session(user("the same words"), model("another answer")), title="two")
+    finish()
+    assert counted.count("the same words") == 1
+    assert len(estimating.load_counts(Session.objects.get(title="two"))["o200k"]) == 2
+
+
+def test_the_errors_are_those_that_the_engine_measures(coding):
+    finish()
+    found, ledger = estimating.load_result(coding), convert.load_ledger(coding)
+    assert found.forecast == forecast(ledger)
+    assert found.interpolated == interpolate(ledger).overall
+    assert found.estimators == compare(convert.load_session(coding), ledger)
+    assert found.weighed["o200k_base"].calls == found.interpolated.calls
+    assert found.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in found.points.steps]
+
+
+def test_a_slice_that_is_broken_off_leaves_whole_steps_behind(coding, monkeypatch):
+    monkeypatch.setattr(estimating, "STEP_EVENTS", 40)
+    monkeypatch.setattr(estimating, "SLICE_SECONDS", 0.0001)
+    estimating.run_slice("test")
+    assert estimating.progress(coding) == 40
+    finish()
+    assert len(estimating.load_counts(coding)["cl100k"]) == coding.events
+
+
+def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
+    monkeypatch.setattr(estimating, "LOOK_EVERY", 0)
+    queue.enqueue("index_texts", "another", priority=-50)
+    monkeypatch.setattr(estimating, "SLICE_SECONDS", 30)
+    estimating.run_slice("test")
+    assert estimating.load_counts(coding) is not None
+    assert estimating.load_result(coding) is None
+    finish()
+    assert estimating.load_result(coding).interpolated is not None
+
+
+def test_a_session_that_has_grown_is_counted_again(coding):
+    finish()
+    Session.objects.update(revision=coding.revision + 1)
+    coding.refresh_from_db()
+    assert estimating.load_counts(coding) is None
+    finish()
+    assert estimating.load_result(coding).interpolated is not None
+
+
+def test_a_count_that_was_swept_away_is_made_again(coding):
+    estimating.count_some(coding, 0)
+    Estimate.objects.create(pk=coding.pk, revision=coding.revision, counted=coding.events)
+    TextCount.objects.all().delete()
+    finish()
+    assert estimating.load_counts(coding)["o200k"].sum() > 0
+
+
+def test_a_session_without_usage_has_counts_and_no_errors():
+    row = stored(session(user("a question"), model("an answer"), reported=False))
+    finish()
+    assert estimating.load_counts(row)["o200k"].tolist() == [2, 2]
+    assert estimating.load_result(row) == estimating.Result()
+
+
+def test_one_session_that_cannot_be_read_keeps_no_other_waiting(monkeypatch):
+    row = stored(session(user("a question")), title="one")
+    monkeypatch.setattr(convert, "load_content", lambda body: 1 / 0)
+    finish()
+    assert "our mistake" in estimating.load_result(row).error
+
+
+def test_counts_go_with_the_texts(coding):
+    finish()
+    deleting.delete(Session.objects.all())
+    deleting.purge(Session.objects.get().deleted)
+    assert not TextCount.objects.exists()
+    assert not Estimate.objects.exists()
+
+
+def test_a_measurement_that_made_way_repeats_no_finished_part(coding):
+    parts, done = estimating.Parts(), []
+    for _ in range(2):
+        parts.of(coding)("forecast", lambda: done.append("forecast"))
+    assert done == ["forecast"]
+    coding.revision += 1
+    parts.of(coding)("forecast", lambda: done.append("again"))
+    assert done == ["forecast", "again"]

@@ -1,0 +1,129 @@
+"""The estimator page: it waits for the job, then every number is there with its source."""
+
+import re
+
+import pytest
+from django.urls import reverse
+from django_tasks_db.models import DBTaskResult
+
+from guard_core.comparison import GIVENS
+from guard_core.forecast import forecast
+from guard_core.measurement import interpolate
+from inspector.jobs import estimating
+from inspector.pages.shared.numbers import percent, signed_percent
+from inspector.storage import convert
+from tests.builders import model, session, user
+
+
+def finish():
+    while estimating.pending().exists():
+        DBTaskResult.objects.all().delete()
+        estimating.run_slice("test")
+
+
+def address(row, name="session_estimator"):
+    return reverse(name, args=[row.pk])
+
+
+@pytest.fixture
+def html(client, coding):
+    finish()
+    return client.get(address(coding)).content.decode()
+
+
+def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
+    html = client.get(address(coding)).content.decode()
+    assert "counting …" in html
+    assert 'hx-trigger="load delay:1s"' in html
+    assert DBTaskResult.objects.filter(queue_name="count_tokens").count() == 1
+
+
+def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, coding):
+    found = forecast(convert.load_ledger(coding))
+    for name, words in (
+        ("1", "1 call ahead"),
+        ("10", "10 calls ahead"),
+        ("compaction", "first call after a compaction"),
+    ):
+        row = html.partition(words)[2].partition("</tr>")[0]
+        assert percent(found[name].mape, 1, 2) in row
+        assert f"{reverse('session_steps', args=[coding.pk])}?at={found[name].worst_step + 1}" in row
+    assert html.index("Forecast from the past") < html.index("Interpolation between known neighbours")
+    assert "hx-trigger" not in html.partition('id="estimator"')[2].partition(">")[0]
+
+
+def test_the_interpolation_is_called_so_and_says_what_it_measures(html, coding):
+    found = interpolate(convert.load_ledger(coding))
+    assert percent(found.overall.mape, 1, 2) in html
+    assert "95 % of such predictions lie between two known counts" in html
+    assert f"In this session that is {percent(found.between, 1)} of them." in html
+
+
+def test_it_compares_estimators_on_the_same_calls(html):
+    for name in ("chars/4", "bytes/4", "o200k_base", "cl100k_base", "heuristic", "calibrated", "after tool results"):
+        assert f">{name} <" in html or f">{name}<" in html
+    for source in ("provider", "modelled", "recomputed"):
+        assert f'data-source="{source}"' in html
+
+
+def test_each_estimator_stands_under_what_it_is_given(html):
+    alone, first, before = (html.index(f">{name}</th>") for name in GIVENS)
+    assert alone < html.index(">heuristic <") < first < before < html.index(">calibrated <")
+
+
+def test_a_ratio_that_nothing_measured_is_called_assumed(html):
+    rows = {row.partition("</th>")[0]: row.partition("</tr>")[0] for row in html.split('<th scope="row">')}
+    assert 'data-source="assumed"' in rows["media"]
+    assert 'data-source="modelled"' in rows["tool results"]
+
+
+def test_the_figure_can_be_read_as_a_table(client, coding):
+    finish()
+    html = client.get(address(coding) + "?table=1").content.decode()
+    assert html.count("<tr>") > 50
+    assert "steps?at=1" in html
+
+
+def test_a_part_carries_no_script_and_its_figure_can_be_fetched(client, coding, part_of):
+    finish()
+    html = part_of(address(coding), "estimator").content.decode()
+    assert "<script" not in html
+    assert "estimator/figure.json" in html
+    assert len(client.get(address(coding, "estimator_figure")).json()["data"][-1]["customdata"]) > 0
+
+
+def test_a_session_without_usage_says_so(client, store):
+    row = store(session(user("a question"), model("an answer"), reported=False))
+    finish()
+    html = client.get(address(row)).content.decode()
+    assert "No call in this file has the provider&#x27;s count of prompt tokens" in html
+    assert "o200k_base" in html
+
+
+def test_an_overhead_that_only_a_recorded_total_gives_says_so(client, store):
+    totals = {"prompt_tokens_total": 90_000, "total_calls": 1}
+    row = store(session(user("a question"), model("an answer"), reported=False, **totals))
+    finish()
+    html = client.get(address(row)).content.decode()
+    overhead = html[html.index("overhead of every request") :].partition("</dd>")[0]
+    assert 'data-source="modelled"' in overhead
+    assert "average what the recorded total gives per call" in overhead
+
+
+def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, coding):
+    steps = reverse("session_steps", args=[coding.pk])
+    assert "o200k <b>" not in client.get(steps).content.decode()
+    finish()
+    first = estimating.load_counts(coding)["o200k"][0]
+    assert f"o200k <b>{first:,}</b>" in client.get(steps).content.decode()
+
+
+def test_the_bias_of_the_overview_is_explained_with_its_sums(client, coding):
+    html = client.get(address(coding)).content.decode()
+    tile = next(kpi for kpi in client.get(coding.get_absolute_url()).context["kpis"] if kpi["name"] == "estimator bias")
+    section = html.partition('id="bias-title"')[2].partition("</section>")[0]
+    sums = [int(number.replace(",", "")) for number in re.findall(r"[\d,]{5,}(?= tokens| is|\.)", section)]
+    estimated, recorded = sums[0], sums[-1]
+    assert tile["value"] in section
+    assert signed_percent(estimated / recorded - 1) == tile["value"]
+    assert f"{address(coding)}#bias-title" in client.get(coding.get_absolute_url()).content.decode()

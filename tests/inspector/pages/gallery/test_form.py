@@ -1,0 +1,93 @@
+"""A scenario of one's own: what is typed becomes a simulation, or a sentence that names what is allowed."""
+
+import pytest
+
+from guard_core.simulator.flow import Turn
+from guard_core.simulator.scenarios import SCENARIOS
+from inspector.pages.gallery.form import MAX_STEPS, START, ScenarioForm, from_scenario, parse_plan, written_plan
+
+PLAN = "3x user=50 reply=120 results=10k,logs:20k\nuser=1.5k inline=100k # a picture\n\nresults=1,2 sequential"
+
+
+def form(**changes):
+    return ScenarioForm({**START, **changes})
+
+
+def errors(**changes):
+    made = form(**changes)
+    assert not made.is_valid()
+    return " ".join(text for found in made.errors.values() for text in found)
+
+
+def simulation(**changes):
+    made = form(**changes)
+    assert made.is_valid(), made.errors
+    return made.simulation
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_starting_from_a_scenario_gives_that_very_simulation(name):
+    made = ScenarioForm(from_scenario(SCENARIOS[name]))
+    assert made.is_valid(), made.errors
+    assert made.simulation == SCENARIOS[name].simulations[-1]
+
+
+def test_fields_make_turns_that_are_alike():
+    made = simulation(window="8k", turns="4", user="300", reply="40", results="2k, logs:500", every="2")
+    full = Turn(300, 40, (("tool_0", 2_000), ("logs", 500)))
+    assert made.window == 8_000
+    assert made.turns == (full, Turn(300, 40), full, Turn(300, 40))
+
+
+def test_a_plan_goes_before_the_fields():
+    made = simulation(plan=PLAN)
+    assert len(made.turns) == 5
+    assert made.turns[0].tools == (("tool_0", 10_000), ("logs", 20_000))
+    assert made.turns[3] == Turn(1_500, 120, inline=(("image/png", 100_000),))
+    assert made.turns[4].sequential
+
+
+def test_a_written_plan_reads_as_the_same_turns():
+    assert parse_plan(written_plan(parse_plan(PLAN))) == parse_plan(PLAN)
+
+
+@pytest.mark.parametrize(("usage", "first"), [("yes", 0), ("no", None), ("from", 6)])
+def test_usage_is_reported_always_never_or_from_a_turn_on_counted_from_1(usage, first):
+    assert simulation(usage=usage, usage_turn="7").reported_from == first
+
+
+def test_turns_times_tools_is_bounded_and_the_message_says_so():
+    text = errors(turns="1000", results=",".join(["10"] * 10), sequential="on")
+    assert f"11,000 model calls; at most {MAX_STEPS:,} are allowed" in text
+
+
+def test_all_text_together_is_bounded():
+    assert "at most 20 MB" in errors(turns="100", results="1M")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("window", "0", "Context window is a number from 256 to"),
+        ("window", "", "Context window is a number from 256 to"),
+        ("ratio", "nan", "Ratio is a number from 0.1 to 20"),
+        ("ratio", "99", "Ratio is a number from 0.1 to 20"),
+        ("turns", "1.2.3", "Turns is a number from 1"),
+        ("turns", "9" * 18, "Turns is a number from 1"),
+        ("results", "10k; 5k", "sizes with commas between them"),
+        ("results", ",".join("1" * 201), "at most 200 in one turn, not 201"),
+        ("usage", "maybe", "valid choice"),
+        ("guard", "contextguard/late", "valid choice"),
+        ("plan", "user=5\nloud=3", "Line 2: 'loud' is not known; allowed are 20x, user=, reply=, results="),
+        ("plan", "2000x user=5", "Line 1: The number of turns is a number from 1 to 1,000"),
+        ("plan", "900x user=5\n900x user=6", "Line 2: more than 1,000 turns"),
+    ],
+)
+def test_what_is_not_allowed_is_named(field, value, said):
+    assert said in errors(**{field: value})
+
+
+def test_a_scenario_without_a_name_is_named_by_its_figures():
+    made = form(title="  ")
+    assert made.is_valid()
+    assert made.name == "Scenario: window 200,000, 20 turns, ratio 2"

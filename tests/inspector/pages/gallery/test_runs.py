@@ -1,0 +1,130 @@
+"""Runs of the gallery: one job for a choice, cancelled at once, never left running."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from django_tasks_db.models import DBTaskResult
+
+from guard_core.simulator.scenarios import SCENARIOS
+from inspector.models import GalleryRun
+from inspector.pages.gallery import runs as gallery
+from inspector.pages.gallery.runs import MAX_ATTEMPTS, cancel_run, recover_runs, rows_of, run_gallery, start_run
+from inspector.pages.gallery.table import Guard
+
+pytestmark = pytest.mark.django_db
+CURRENT = (Guard("contextguard", "current"),)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Three scenarios instead of all."""
+    names = ("Stress_8k_ToolBurst", "Stress_8k_HeavyToolDefinitions", "Brutal_8k_SystemPromptLargerThanWindow")
+    monkeypatch.setattr(gallery, "SCENARIOS", {name: SCENARIOS[name] for name in names})
+    monkeypatch.setattr(gallery, "NOTE_EVERY", 0.0)
+
+
+def played(chosen=CURRENT):
+    run = start_run(chosen)
+    run_gallery(str(run.pk))
+    run.refresh_from_db()
+    return run
+
+
+def test_a_run_stores_a_row_for_every_scenario_and_guard(few):
+    run = played((*CURRENT, Guard("none", "")))
+    assert (run.state, run.done, run.percent) == ("done", 3, 100)
+    assert [(row.policy, row.loops) for row in rows_of(run)][2:4] == [("contextguard", 1), ("none", 0)]
+
+
+def test_the_same_choice_is_not_played_twice(few):
+    run = played()
+    assert start_run(CURRENT) == run
+    assert start_run((Guard("none", ""),)) != run
+
+
+def test_a_run_under_way_is_joined(few):
+    assert start_run(CURRENT) == start_run(CURRENT)
+    assert DBTaskResult.objects.count() == 1
+
+
+def test_a_result_of_another_engine_is_made_again(few, monkeypatch):
+    run = played()
+    monkeypatch.setattr(gallery, "engine_key", lambda: "another")
+    assert start_run(CURRENT) != run
+
+
+def test_a_waiting_run_is_cancelled_at_once_and_never_played(few):
+    run = start_run(CURRENT)
+    cancel_run(run)
+    run_gallery(str(run.pk))
+    run.refresh_from_db()
+    assert (run.state, run.result) == ("cancelled", None)
+
+
+def test_a_running_run_notices_at_its_next_scenario(few, monkeypatch):
+    run, seen = start_run(CURRENT), []
+
+    def cancelling(scenario, chosen):
+        seen.append(scenario.name)
+        cancel_run(run)
+        return []
+
+    monkeypatch.setattr(gallery, "rows_for", cancelling)
+    run_gallery(str(run.pk))
+    run.refresh_from_db()
+    assert (len(seen), run.state, run.result) == (1, "cancelled", None)
+
+
+def test_a_run_of_a_dead_worker_is_queued_again_and_then_given_up(few):
+    run = start_run(CURRENT)
+    late = timezone.now() - timedelta(seconds=16)
+    rows = GalleryRun.objects.filter(pk=run.pk)
+    rows.update(state="running", lease="dead", heartbeat=late, attempts=1)
+    assert recover_runs() == 1
+    assert rows.get().state == "received"
+    rows.update(state="running", lease="dead", heartbeat=late, attempts=MAX_ATTEMPTS)
+    recover_runs()
+    assert rows.get().state == "failed"
+    assert "died 3 times" in rows.get().message
+
+
+def test_a_living_worker_keeps_its_run(few):
+    run = start_run(CURRENT)
+    GalleryRun.objects.filter(pk=run.pk).update(state="running", lease="alive", heartbeat=timezone.now())
+    assert recover_runs() == 0
+
+
+def test_a_worker_that_is_asked_to_end_hands_its_run_back(few, monkeypatch):
+    class Stop(BaseException):
+        pass
+
+    def stopped(scenario, chosen):
+        raise Stop
+
+    run = start_run(CURRENT)
+    monkeypatch.setattr(gallery, "rows_for", stopped)
+    with pytest.raises(Stop):
+        run_gallery(str(run.pk))
+    run.refresh_from_db()
+    assert (run.state, run.lease) == ("received", "")
+    assert DBTaskResult.objects.count() == 2
+
+
+def test_a_scenario_that_cannot_be_played_is_told_in_words(few, monkeypatch):
+    def broken(scenario, chosen):
+        raise ZeroDivisionError
+
+    run = start_run(CURRENT)
+    monkeypatch.setattr(gallery, "rows_for", broken)
+    with pytest.raises(ZeroDivisionError):
+        run_gallery(str(run.pk))
+    run.refresh_from_db()
+    assert run.state == "failed"
+    assert "internal error" in run.message
+
+
+def test_a_scenario_opens_as_the_same_recording_every_time(folders):
+    first = gallery.open_scenario(SCENARIOS["Stress_8k_ToolBurst"])
+    second = gallery.open_scenario(SCENARIOS["Stress_8k_ToolBurst"])
+    assert first.recording == second.recording

@@ -1,0 +1,175 @@
+"""The main chart, from hand-made columns."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from inspector.figures import theme
+from inspector.figures.timeline import Replayed, Timeline, Track
+from inspector.pages.overview.figure import context_timeline, shows_estimates, spread
+
+
+def made(steps=40, *, replayed=True, window=200_000):
+    grow = np.linspace(10_000, 195_000, steps)
+    recorded = np.where(np.arange(steps) < steps // 2, grow * 2.1, grow * 0.8)
+    nowhere = np.array([], dtype=np.int64)
+    other = Replayed("<b>early</b>", recorded * 0.7, np.array([8]), nowhere, 8) if replayed else None
+    at = np.arange(steps) * 2 + 1
+    return Timeline(
+        recorded=recorded,
+        requests=recorded,
+        heuristic=grow,
+        calibrated=grow * 1.5,
+        threshold=np.full(steps, window * 0.9),
+        policy="ContextGuard",
+        window=window,
+        recorded_window=window,
+        factor_raw=np.full(steps, 1.7),
+        factor=np.full(steps, 1.7),
+        factor_cap=5.0,
+        compactions=np.array([steps // 2]),
+        overflows=np.flatnonzero(recorded > window),
+        replayed=other,
+        tracks=(Track("recorded", at, at // 2),),
+    )
+
+
+def names(figure):
+    return [trace.name for trace in figure.data]
+
+
+def test_it_draws_the_five_recorded_lines_and_the_marks():
+    drawn = names(context_timeline(made(replayed=False)))
+    assert {"recorded prompt tokens", "heuristic estimate", "calibrated estimate"} <= set(drawn)
+    assert {"ContextGuard threshold", "context window"} <= set(drawn)
+    assert {"compaction", "overflow"} <= set(drawn)
+
+
+def test_each_line_has_a_dash_of_its_own():
+    lines = [trace for trace in context_timeline(made()).data if trace.mode == "lines" and trace.yaxis is None]
+    assert len({trace.line.dash for trace in lines}) == len(lines) == 6
+
+
+def test_the_recording_is_drawn_last_and_thicker_than_the_replay():
+    lines = [trace for trace in context_timeline(made()).data if "lines" in trace.mode and trace.yaxis is None]
+    assert lines[-1].name == "recorded prompt tokens"
+    assert lines[-1].line.width >= 2 * max(line.line.width for line in lines[:-1])
+    assert all(line.fill is None for line in lines)
+
+
+def test_the_replay_is_dashed_named_modelled_and_starts_at_the_divergence():
+    trace = next(trace for trace in context_timeline(made()).data if "modelled" in trace.name)
+    assert trace.line.dash not in (None, "solid")
+    assert trace.line.color not in (theme.RECORDED, theme.CALIBRATED)
+    assert np.isnan(trace.y[:7]).all()
+    assert not np.isnan(trace.y[7:]).any()
+
+
+def test_hovering_says_tokens_their_share_of_the_window_and_the_step():
+    trace = next(trace for trace in context_timeline(made()).data if trace.name == "recorded prompt tokens")
+    read = "recorded prompt tokens: %{y:.3~s} tokens (%{customdata}\u00a0%) at step %{x:,d}<extra></extra>"
+    assert trace.hovertemplate == read
+    assert (trace.x[0], trace.customdata[0]) == (1, 10)
+
+
+def test_what_has_no_value_is_neither_drawn_nor_in_the_legend():
+    data = made(replayed=False)
+    for column in (data.calibrated, data.threshold, data.factor, data.factor_raw):
+        column[:] = np.nan
+    figure = context_timeline(data)
+    assert {"calibrated estimate", "ContextGuard threshold", "correction factor, raw"}.isdisjoint(names(figure))
+    assert not any("correction" in (label.text or "") for label in figure.layout.annotations)
+    assert figure.layout.height < context_timeline(made(replayed=False)).layout.height
+
+
+def test_a_window_outside_the_axis_is_no_entry_of_the_legend():
+    assert "context window" not in names(context_timeline(made(window=10_000_000, replayed=False)))
+
+
+def test_a_count_between_two_calls_without_one_is_a_point():
+    data = made(9, replayed=False)
+    data.recorded[[0, 1, 2, 4, 5]] = np.nan
+    trace = next(trace for trace in context_timeline(data).data if trace.name == "recorded prompt tokens")
+    assert trace.mode == "lines+markers"
+
+
+def test_of_many_compactions_only_the_recording_is_drawn_in_full():
+    data = replace(made(5_000), compactions=np.arange(0, 5_000, 20))
+    whole, zoomed = context_timeline(data), context_timeline(data, 100, 200)
+    assert {"heuristic estimate", "calibrated estimate"}.isdisjoint(names(whole))
+    assert {"heuristic estimate", "calibrated estimate"} <= set(names(zoomed))
+    edge = next(trace for trace in whole.data if "modelled" in trace.name)
+    assert edge.name.endswith("peaks")
+    assert len(edge.x) <= 120
+    assert np.nanmax(edge.y) == pytest.approx(np.nanmax(data.replayed.prompt_tokens))
+    assert whole.layout.xaxis.title.text == "step (model call)"
+    assert not shows_estimates(data, np.arange(len(data)))
+
+
+def test_many_compactions_of_the_replay_look_otherwise_than_those_recorded():
+    data = made(5_000)
+    many = np.arange(0, 5_000, 20)
+    data = replace(data, compactions=many, replayed=replace(data.replayed, compactions=many + 3))
+    marks = {trace.name: trace.marker for trace in context_timeline(data).data if "compaction" in trace.name}
+    recorded, replayed = marks["compaction"], marks["compaction, replayed"]
+    assert recorded.symbol != replayed.symbol
+    assert recorded.color != replayed.color
+
+
+def test_a_window_of_the_replay_alone_is_called_so_and_the_recording_read_against_its_own():
+    figure = context_timeline(replace(made(), window=64_000))
+    assert "context window of the replay" in names(figure)
+    assert "replay window 64k" in [label.text for label in figure.layout.annotations]
+    trace = next(trace for trace in figure.data if trace.name == "recorded prompt tokens")
+    assert trace.customdata[0] == 10
+    threshold = next(trace for trace in figure.data if trace.name == "ContextGuard threshold")
+    assert threshold.hovertemplate == "ContextGuard threshold: %{y:.3~s} tokens (%{customdata}\u00a0%)<extra></extra>"
+
+
+def test_text_that_is_not_ours_loses_its_tags():
+    assert "<b>" not in context_timeline(made()).to_json()
+    assert theme.label("<a href='x'>%{y}") == "&lt;a href='x'&gt;%\u200b{y}"
+
+
+def test_a_long_session_has_at_most_two_thousand_points_a_series():
+    figure = context_timeline(made(50_000))
+    assert max(len(trace.x) for trace in figure.data) <= 2000
+
+
+def test_a_zoomed_range_is_drawn_alone_with_steps_counted_from_1():
+    figure = context_timeline(made(50_000), 100, 200)
+    assert (figure.data[0].x[0], figure.data[0].x[-1]) == (101, 200)
+    assert figure.layout.xaxis.range == (100.5, 200.5)
+
+
+def test_a_window_far_above_the_session_is_named_but_not_drawn_to_scale():
+    figure = context_timeline(made(window=10_000_000, replayed=False))
+    assert figure.layout.yaxis.range[1] < 1_000_000
+    assert any("window 10M ↑" in (label.text or "") for label in figure.layout.annotations)
+
+
+def test_a_session_without_steps_gives_an_empty_figure():
+    assert context_timeline(made(0, replayed=False)).layout.height > 300
+
+
+def test_missing_counts_become_null():
+    data = made(3, replayed=False)
+    data.recorded[1] = np.nan
+    json.loads(context_timeline(data).to_json(), parse_constant=pytest.fail)
+
+
+def test_every_colour_of_the_figure_is_one_the_page_can_replace():
+    text = context_timeline(made()).to_json().lower()
+    found = {text[i : i + 7] for i in range(len(text)) if text[i] == "#" and text[i + 1 : i + 7].isalnum()}
+    assert found <= set(theme.PALETTE)
+
+
+def test_labels_are_moved_apart_and_stay_inside():
+    places = spread([300, 299, 298, 2, 1], 15, 300)
+    gaps = [high - low for high, low in pairwise(places)]
+    assert min(gaps) >= 15
+    assert places[-1] >= 0
+    assert places[0] <= 300

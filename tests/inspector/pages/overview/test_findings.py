@@ -1,0 +1,53 @@
+"""Findings on pages: the same claims as the engine's, with the words of requests that were looked up at import."""
+
+import pytest
+
+from guard_core.recordings.formats import native
+from inspector.jobs import assessing
+from inspector.models import Session
+from tests.guard_core.findings.cases import compaction
+from tests.guard_core.findings.test_requests import ASK, talk
+
+LOST = "left the context at step 3, nothing quotes it since."
+
+
+@pytest.fixture
+def lost(bring):
+    """A recording whose compaction loses the user's request."""
+    bring(native.write(talk(compaction(3))), "lost.json")
+    return Session.objects.get()
+
+
+def page(client, row):
+    return client.get(row.get_absolute_url()).content.decode()
+
+
+def test_a_lost_request_is_quoted_in_the_verdict_and_among_the_findings(client, lost):
+    text = page(client, lost)
+    assert f"1 compaction; your request &quot;Please rename the column …&quot; {LOST}" in text
+    assert f"Your request &quot;{ASK}&quot; left the context at step 3 (compaction 1); nothing quotes it since." in text
+
+
+def test_hostile_words_of_a_request_are_escaped(client, bring):
+    bring(native.write(talk(compaction(3), ask="<script>alert('I rename it')</script>")), "hostile.json")
+    text = page(client, Session.objects.get())
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+
+
+def test_a_session_of_an_older_version_is_looked_through_in_a_job(client, lost):
+    Session.objects.update(requests=None, assessed_by="")
+    assert LOST not in page(client, lost)  # nothing is claimed until then
+    assessing.run_slice("test")
+    lost.refresh_from_db()
+    assert bytes(lost.requests)
+    assert LOST in page(client, lost)
+
+
+def test_a_session_that_has_grown_is_looked_through_again(client, bring):
+    """First the summary still quotes the request; a second compaction, in the longer file, drops it."""
+    quoting = compaction(3, summary=f"Task: {ASK}")
+    bring(native.write(talk(quoting)), "grows.json")
+    bring(native.write(talk(quoting, compaction(5, summary="almost done"))), "grows.json")
+    text = page(client, Session.objects.order_by("-created").first())
+    assert "left the context at step 5 (compaction 2); nothing quotes it since. Compaction 1 still quoted it." in text

@@ -1,0 +1,58 @@
+"""The main chart as a plain picture, from hand-made columns."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+from django.template.loader import render_to_string
+
+from inspector.pages.overview.picture import context_picture
+from tests.inspector.pages.overview.test_figure import made
+
+
+def kinds(data):
+    return {path.kind: path for path in context_picture(data).paths}
+
+
+def test_it_draws_the_recording_the_replay_and_the_marks():
+    drawn = kinds(made())
+    assert list(drawn) == ["window", "threshold", "replayed", "recorded", "compactions", "overflows"]
+    assert drawn["replayed"].name == "replayed prompt tokens (modelled)"
+    assert drawn["recorded"].d.count("L") == 41  # forty steps, and the edges of the first and the last
+
+
+def test_it_is_short_for_any_session():
+    assert sum(len(path.d) for path in context_picture(made(50_000)).paths) < 20_000
+
+
+def test_a_replay_begins_where_it_differs():
+    assert kinds(made())["replayed"].d.startswith(
+        "M175 "
+    )  # the left edge of the last step that is the same, the eighth of forty
+    same = made()
+    assert "replayed" not in kinds(replace(same, replayed=replace(same.replayed, divergence=None)))
+
+
+def test_without_counts_the_estimate_is_drawn_under_its_own_name():
+    data = made(replayed=False)
+    data.recorded[:] = np.nan
+    assert kinds(data)["heuristic"].name == "heuristic estimate"
+
+
+def test_levels_that_are_near_each_other_keep_their_words_apart():
+    data = made(replayed=False)
+    data.threshold[:] = 199_000
+    window, threshold = context_picture(data).levels
+    assert abs(int(window.y) - int(threshold.y)) >= 13
+    assert (window.text, threshold.text) == ("window 200k", "ContextGuard threshold 199k")
+
+
+def test_a_session_without_steps_has_no_picture():
+    assert context_picture(made(0, replayed=False)) is None
+
+
+def test_text_that_is_not_ours_stays_text():
+    context = {"picture": context_picture(made()), "id": "timeline", "label": '<script>"&'}
+    text = render_to_string("inspector/_picture.html", context)
+    assert "<script>" not in text
+    ElementTree.fromstring(text)

@@ -1,0 +1,60 @@
+"""The overview strip."""
+
+import numpy as np
+
+from inspector.pages.session.strip import strip
+from tests.inspector.pages.overview.test_figure import made
+
+
+def test_it_is_a_handful_of_short_paths_for_any_length():
+    shown = strip(made(50_000))
+    assert sum(len(value) for value in shown.values() if isinstance(value, str)) < 25_000
+
+
+def test_the_cursor_stands_in_the_middle_of_its_step():
+    assert strip(made(40), at=0)["cursor"] == "1.250"
+    assert strip(made(40))["cursor"] is None
+
+
+def test_every_compaction_has_its_line():
+    assert strip(made(40))["compactions"] == "M512.5 0V56"
+
+
+def test_a_session_without_calls_has_no_strip():
+    assert strip(made(0, replayed=False)) == {"empty": True}
+
+
+def test_where_nothing_was_recorded_the_estimate_stands_in():
+    data = made(10, replayed=False)
+    data.recorded[:] = np.nan
+    assert strip(data)["line"].count("L") == 11  # ten steps and the edges of the first and the last
+
+
+def test_a_single_call_fills_the_strip():
+    shown = strip(made(1, replayed=False))
+    assert shown["line"].startswith("M0 ")
+    assert "L1000 " in shown["line"]
+
+
+def test_an_unknown_value_breaks_the_line():
+    data = made(10, replayed=False)
+    data.recorded[4] = data.heuristic[4] = np.nan
+    line = strip(data)["line"]
+    assert line.count("M") == 2
+    assert "L400 " in line
+    assert "M500 " in line
+
+
+def test_counts_and_estimates_are_never_one_line():
+    data = made(10, replayed=False)
+    data.recorded[:4] = np.nan
+    assert strip(data)["line"].startswith("M400 ")
+    assert strip(data)["label"].startswith("Recorded prompt tokens")
+
+
+def test_the_replayed_side_has_its_own_line_and_marks():
+    shown = strip(made(40), side="replayed")
+    assert shown["modelled"]
+    assert shown["line"] != strip(made(40))["line"]
+    assert shown["compactions"] == "M212.5 0V56"
+    assert shown["label"] == "Replayed prompt tokens (modelled) over 40 steps, 1 compaction marked"

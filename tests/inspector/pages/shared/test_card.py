@@ -1,0 +1,99 @@
+"""The decision card in words."""
+
+import re
+
+import pytest
+
+from guard_core.attribution import attribute
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded, replay
+from guard_core.sessions import Provenance, Sourced
+from guard_core.simulator.samples import SAMPLES
+from guard_core.usage import usage_for
+from inspector.pages.shared.card import card, inequality, with_window_source
+
+
+@pytest.fixture(scope="module")
+def gap():
+    """The timing gap: policy, shadow trace and replay."""
+    value = SAMPLES["timing-gap"].build()
+    ledger = Ledger.of(value)
+    policy, usage = get_policy("contextguard"), usage_for(ledger, attribute(ledger))
+    return (
+        policy,
+        observe_recorded(ledger, policy, window=200_000, usage=usage),
+        replay(ledger, policy, window=200_000, usage=usage),
+    )
+
+
+def recorded(gap, step, **more):
+    policy, observed, _ = gap
+    return card(observed, step, policy.explain(observed, step), side="recorded", **more)
+
+
+def test_equality_fires():
+    assert inequality(180_000, 180_000) == "180,000 ≥ 180,000"
+    assert inequality(179_999, 180_000) == "179,999 < 180,000"
+    assert inequality(-1, 180_000) == "nothing to compare"
+
+
+def test_a_recorded_compaction_that_the_policy_agrees_with_says_so(gap):
+    shown = recorded(gap, 48, compacted=True)
+    assert "ContextGuard would compact here, too" in shown["verdict"]
+    assert shown["badge"] == "would compact"
+
+
+def test_a_recorded_compaction_below_the_threshold_is_named_with_the_room_left(gap):
+    assert "ContextGuard would not: 125,240 tokens remain" in recorded(gap, 20, compacted=True)["verdict"]
+
+
+def test_a_quiet_step_says_what_the_provider_reported_then(gap):
+    notes = " ".join(recorded(gap, 30)["notes"])
+    assert "The provider then reported" in notes
+    assert "the decision tokens were" in notes
+
+
+def test_the_agents_own_figure_is_named_where_it_differs(gap):
+    assert "231,400" in " ".join(recorded(gap, 48, compacted=True, own=231_400)["notes"])
+    assert "own figure" not in " ".join(recorded(gap, 48, compacted=True, own=180_020)["notes"])
+
+
+def test_a_count_from_after_a_compaction_is_not_compared_with_an_estimate_from_before_it(gap):
+    observed = gap[1]
+    after = int(observed.columns["recorded_prompt_tokens"][48])
+    notes = " ".join(recorded(gap, 48, compacted=True)["notes"])
+    assert int(observed.columns["decision_tokens"][48]) > 3 * after
+    assert "too high" not in notes
+    assert f"The request that was sent had {after:,} prompt tokens." in notes
+
+
+def test_a_replayed_request_is_not_compared_with_the_count_of_the_recorded_one(gap):
+    policy, _, replayed = gap
+    assert int(replayed.columns["heuristic_sent"][50]) != int(gap[1].columns["heuristic_sent"][50])
+    shown = card(replayed, 50, policy.explain(replayed, 50), side="replayed")
+    assert "The provider then reported" not in " ".join(shown["notes"])
+
+
+def test_the_replay_says_that_it_compacts(gap):
+    policy, _, replayed = gap
+    shown = card(replayed, 48, policy.explain(replayed, 48), side="replayed")
+    assert shown["verdict"] == "Compacts here: the estimate reached the threshold."
+
+
+def test_every_number_has_a_source_and_the_step_it_was_measured_at(gap):
+    policy, observed, _ = gap
+    terms = with_window_source(policy.explain(observed, 48), Sourced(200_000, Provenance.MODEL_TABLE))
+    shown = card(observed, 48, terms, side="recorded")["terms"]
+    assert [term["name"] for term in shown if not term["source"]] == []
+    assert {term["as_of"] for term in shown} == {None, 48}
+    assert next(term["source"] for term in shown if term["name"] == "context window") == "model table"
+
+
+def test_the_verdict_is_a_sentence_and_only_the_replay_acts(gap):
+    policy, observed, replayed = gap
+    for trace, side, words in ((observed, "recorded", "It would compact."), (replayed, "replayed", "It compacts.")):
+        row = next(term for term in card(trace, 48, policy.explain(trace, 48), side=side)["terms"] if term["verdict"])
+        assert (row["value"], row["expression"], row["sentence"]) == ("", "180,018 ≥ 180,000", words)
+    quiet = next(term for term in recorded(gap, 30)["terms"] if term["verdict"])
+    assert re.fullmatch(r"It would not compact: [\d,]+ tokens remain below the threshold\.", quiet["sentence"])

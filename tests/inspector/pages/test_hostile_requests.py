@@ -1,0 +1,267 @@
+"""Requests that nobody's browser makes, to every address there is: the list of them is the application's own."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.urls import NoReverseMatch, get_resolver, reverse
+from django_tasks_db.models import DBTaskResult
+
+import inspector
+from guard_core.recordings.formats import native
+from guard_core.simulator.samples import SAMPLES
+from inspector.models import Session
+from inspector.pages.gallery import views as gallery
+from inspector.pages.gallery.form import ScenarioForm
+from inspector.pages.library.listing import Listing
+from inspector.pages.upload import views as uploads
+from inspector.replays.choice import NAMES
+
+pytestmark = pytest.mark.django_db
+
+UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")
+POLICY = (
+    "base-uri 'none'; connect-src 'self'; default-src 'none'; font-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; img-src 'self' data: blob:; object-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'"
+)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+VALUES = [
+    b"\x00",
+    b"a\x00b",
+    b"-1",
+    b"9" * 19,
+    b"9" * 5000,
+    "१२".encode(),
+    b"1e400",
+    b"NaN",
+    b"10000-01-01",
+    b"0001-01-01",
+    b"\xed\xa0\x80",
+    b"\xff\xfe",
+    b"x" * 10_000,
+    b"'\"><script>alert(1)</script>{{7*7}}%",
+    b"../../etc/passwd\r\nX-Injected: 1",
+    str(UNKNOWN).encode(),
+]
+# What a page may put into the queue, once, because it is made only for those who ask; nothing a person stored changes.
+PREPARED_WHEN_ASKED = {"index_texts", "count_tokens"}
+READING = re.compile(r'(?:GET|POST)\.get(?:list)?\(\s*"(\w+)"|number\([\w.]+, "(\w+)"|_whole\(\w+\.GET\.get\("(\w+)"')
+
+
+def parameters() -> list[str]:
+    """Every name that a view reads from a query string or a form."""
+    found = {"page", "sort", "dir", "group", "show", "csrfmiddlewaretoken", *NAMES, *ScenarioForm.base_fields}
+    found |= {field.name for field in fields(Listing)}
+    for path in Path(inspector.__file__).parent.rglob("*.py"):
+        found |= {name for names in READING.findall(path.read_text()) for name in names if name}
+    return sorted(found)
+
+
+PARAMETERS = parameters()
+
+
+def routes(patterns=None, converters=()) -> Iterator[tuple[str, dict[str, str]]]:
+    """Names of all addresses, each with the kinds of its parameters."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        own = {name: type(kind).__name__ for name, kind in getattr(pattern.pattern, "converters", {}).items()}
+        own |= dict.fromkeys(pattern.pattern.regex.groupindex.keys() - own.keys(), "regex")
+        kinds = {**dict(converters), **own}
+        if hasattr(pattern, "url_patterns"):
+            yield from routes(pattern.url_patterns, kinds.items())
+        else:
+            yield pattern.name, kinds
+
+
+def addresses(*keys: object) -> list[str]:
+    """Every address, with each of these keys wherever an address takes one."""
+    choices = {
+        "UUIDConverter": list(keys),
+        "IntConverter": [0, 10**30],
+        "SlugConverter": ["small-window", "-"],
+        "regex": ["r0", "p0", "r999999"],
+    }
+    found = {}
+    for name, kinds in routes():
+        for values in itertools.product(*(choices.get(kind, ["x"]) for kind in kinds.values())):
+            try:
+                found[reverse(name, kwargs=dict(zip(kinds, values, strict=True)))] = name
+            except NoReverseMatch:
+                continue
+    return list(found)
+
+
+@pytest.fixture
+def there(bring, monkeypatch, settings):
+    """A stored session with a compaction, its import and its recording, and what is left of a refused file."""
+    monkeypatch.setattr(gallery, "PATIENCE", 0)
+    monkeypatch.setattr(uploads, "PATIENCE", 0)
+    job = bring(native.write(SAMPLES["small-window"].build()))
+    failed = bring(b"no session", "bad.txt")
+    session = Session.objects.get()
+    known = {"/s/": {session.pk}, "/imports/": {job.pk, failed.pk}, "/recordings/": {job.recording_id}}
+    keys = set().union(*known.values())
+    foreign = tuple(f"{start}{key}" for start, own in known.items() for key in keys - own)  # mere 404s, and many
+    urls = [url for url in addresses(*sorted(keys)) if not url.startswith(foreign)]
+    return SimpleNamespace(session=session, job=job, urls=urls)
+
+
+@pytest.fixture
+def calm():
+    """A client that gives a failure of ours as the answer a person would see."""
+    return Client(raise_request_exception=False)
+
+
+def undone(ask):
+    """The answer to a request whose changes are taken back."""
+    with transaction.atomic():
+        answer = ask()
+        if answer.streaming:
+            answer.getvalue()
+        transaction.set_rollback(True)
+    return answer
+
+
+def query(value: bytes, names: list[str]) -> str:
+    return "&".join(f"{name}={quote(value)}&{name}={quote(value)}" for name in names)
+
+
+def dump() -> dict[str, str]:
+    """A hash of every table in the database."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in sorted(connection.introspection.table_names(cursor)):
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            rows = sorted(repr([bytes(v) if isinstance(v, memoryview) else v for v in row]) for row in cursor)
+            found[table] = hashlib.sha256(repr(rows).encode()).hexdigest()
+    return found
+
+
+def test_every_address_is_walked(there):
+    names = {name for name, _ in routes()}
+    assert {"home", "upload", "session_overview", "compaction", "gallery", "recording_raw", "import_status"} <= names
+    assert len(there.urls) > len(names)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+def test_no_query_string_breaks_a_page(value, there, calm):
+    broken = {}
+    for url, names in itertools.product(there.urls, (PARAMETERS[::2], PARAMETERS[1::2])):
+        answer = undone(lambda url=url, names=names: calm.get(f"{url}?{query(value, names)}"))
+        if answer.status_code >= 500 or "X-Injected" in answer.headers:
+            broken[url] = (answer.status_code, names)
+    assert broken == {}
+
+
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+def test_no_form_breaks_a_page(value, there, calm):
+    broken = {}
+    for url, names in itertools.product(there.urls, (PARAMETERS[::2], PARAMETERS[1::2])):
+        form = {"data": query(value, names), "content_type": "application/x-www-form-urlencoded"}
+        answer = undone(lambda url=url, form=form: calm.post(url, **form))
+        if answer.status_code >= 500 or "X-Injected" in answer.headers:
+            broken[url] = (answer.status_code, names)
+    assert broken == {}
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\xff", b"{" * 1000, b"--x\r\nContent-Disposition: form-data\r\n\r\n"])
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "multipart/form-data", "application/json", "\x7f"])
+def test_no_body_breaks_a_page(body, kind, there, calm):
+    answers = {url: undone(lambda url=url: calm.post(url, data=body, content_type=kind)) for url in there.urls}
+    assert {url: answer.status_code for url, answer in answers.items() if answer.status_code >= 500} == {}
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"])
+def test_no_method_breaks_a_page(method, there, calm):
+    answers = {url: undone(lambda url=url: calm.generic(method, url)) for url in there.urls}
+    assert {url: answer.status_code for url, answer in answers.items() if answer.status_code >= 500} == {}
+    if method not in ("HEAD", "OPTIONS"):
+        assert {answer.status_code for answer in answers.values()} <= {404, 405}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_nothing_is_done_without_the_token(method, there):
+    strict = Client(enforce_csrf_checks=True)
+    before = dump()
+    assert {url: strict.generic(method, url).status_code for url in there.urls} == dict.fromkeys(there.urls, 403)
+    assert dump() == before
+
+
+def test_another_host_name_is_refused_everywhere(there, calm):
+    for url in there.urls:
+        answer = calm.get(url, headers={"Host": "evil.invalid"})
+        assert (answer.status_code, "evil" in answer.text) == (400, False)
+
+
+def test_unknown_keys_are_told_in_our_words(there, calm):
+    told = "There is nothing here"
+    asked = [url for url in addresses(UNKNOWN) if str(UNKNOWN) in url]
+    answers = {url: calm.get(url) for url in asked}
+    assert {url: answer.status_code for url, answer in answers.items() if answer.status_code not in (404, 405)} == {}
+    assert all(told in answer.text for answer in answers.values() if answer.status_code == 404)
+    assert told in calm.get(f"{there.session.get_absolute_url()}events/{'9' * 5000}/part/0").text
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"HX-Request": "true"}, {"Host": "evil.invalid"}], ids=["page", "part", "host"]
+)
+def test_every_answer_carries_the_headers(headers, there, calm):
+    for url in (*there.urls, *addresses(UNKNOWN), "/.env"):
+        answer = calm.get(url, headers=headers)
+        found = {name: answer.headers.get(name) for name in HEADERS}
+        assert (url, found) == (url, HEADERS)
+        assert "HX-Request" in answer["Vary"]
+        policy = answer["Content-Security-Policy"]
+        sandboxed = answer.get("Content-Disposition", "").startswith("attachment")
+        parts = "; ".join(sorted(part.strip() for part in policy.split(";") if part.strip()))
+        assert parts == ("default-src 'none'; sandbox" if sandboxed else POLICY), url
+        if answer.streaming:
+            answer.getvalue()
+
+
+def test_a_download_is_never_a_page(there, client):
+    answer = client.get(reverse("recording_raw", args=[there.job.recording_id]))
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert "sandbox" in answer["Content-Security-Policy"]
+    answer.getvalue()
+
+
+def test_files_of_the_application_may_be_kept(client):
+    answer = client.get("/static/css/base.css")
+    assert answer.status_code == 200
+    assert "no-store" not in answer["Cache-Control"]
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true", "HX-Target": "imports"}], ids=["page", "part"])
+def test_looking_changes_nothing(headers, there, calm):
+    DBTaskResult.objects.all().delete()
+    before = dump()
+    for url, tail in itertools.product(there.urls, ("", "?" + urlencode({"q": "the", "at": 3, "side": "replayed"}))):
+        answer = calm.get(url + tail, headers=headers)
+        if answer.streaming:
+            answer.getvalue()
+    queued = sorted(DBTaskResult.objects.values_list("queue_name", flat=True))
+    assert set(queued) <= PREPARED_WHEN_ASKED
+    assert len(queued) == len(set(queued))
+    DBTaskResult.objects.all().delete()
+    assert dump() == before

@@ -1,0 +1,56 @@
+"""Settings come from the environment, and a wrong one is told in a sentence that names it."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from inspector.project import environment as env
+from inspector.project.settings import database
+
+
+def test_an_absent_or_blank_variable_is_the_default(monkeypatch):
+    monkeypatch.setenv("X", "  ")
+    assert env.text("X", "kept") == "kept"
+    assert env.whole("X", 7, 0, 9) == 7
+    assert env.flag("X", True) is True
+    assert env.names("X", ["a"]) == ["a"]
+
+
+@pytest.mark.parametrize(("value", "meaning"), [("1", True), ("yes", True), ("ON", True), ("0", False), ("off", False)])
+def test_a_flag_is_yes_or_no(value, meaning, monkeypatch):
+    monkeypatch.setenv("X", value)
+    assert env.flag("X") is meaning
+
+
+@pytest.mark.parametrize("value", ["maybe", "2"])
+def test_a_flag_that_is_neither_is_told(value, monkeypatch):
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match="X="):
+        env.flag("X")
+
+
+@pytest.mark.parametrize("value", ["ten", "-1", "10", "1.5", "१"])
+def test_a_number_outside_its_range_is_told(value, monkeypatch):
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match=r"X=.* from 0 to 9"):
+        env.whole("X", 0, 0, 9)
+
+
+def test_sqlite_waits_for_its_one_writer():
+    found = database("")
+    assert found["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert "journal_mode=WAL" in found["OPTIONS"]["init_command"]
+    assert "ATOMIC_REQUESTS" not in found
+
+
+def test_a_postgresql_address_is_taken_apart():
+    found = database("postgresql://ann:p%40ss@db.example:5433/inspector")
+    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("ann", "p@ss", "db.example", "5433")
+    assert found["NAME"] == "inspector"
+
+
+@pytest.mark.parametrize("address", ["mysql://a/b", "postgresql://host", "nonsense"])
+def test_another_address_is_told(address):
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL"):
+        database(address)

@@ -1,0 +1,161 @@
+"""Settings of a replay as an address carries them."""
+
+import pytest
+
+from guard_core.attribution import attribute
+from guard_core.ledger import Ledger
+from guard_core.policies import POLICIES, get_policy
+from guard_core.replay import replay
+from guard_core.simulator.samples import SAMPLES
+from guard_core.summaries.sizes import get_summarizer
+from guard_core.usage import usage_for
+from inspector.replays.choice import Choice, form, ignored, parse_choice
+
+
+def chosen(**query):
+    """The choice of an address in which everything is allowed."""
+    choice, errors = parse_choice(query)
+    assert not errors
+    return choice
+
+
+def test_no_settings_are_the_default():
+    assert parse_choice({}) == (Choice(), {})
+    assert Choice().query() == ""
+
+
+def test_defaults_that_were_typed_are_left_out_of_the_address():
+    choice, errors = parse_choice({"profile": "current", "policy": "contextguard", "buffer": "auto"})
+    assert (choice, errors) == (Choice(), {})
+
+
+@pytest.mark.parametrize(
+    ("typed", "window"), [("200000", "200000"), ("200k", "200000"), ("1M", "1000000"), ("128,000", "128000")]
+)
+def test_a_window_can_be_typed_as_people_write_it(typed, window):
+    assert parse_choice({"window": typed})[0].window == window
+
+
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [("window", "12"), ("window", "lots"), ("window", "9" * 30), ("buffer", "120%"), ("cap", "nan"), ("factor", "-1")],
+)
+def test_a_value_that_is_not_allowed_is_left_out_and_explained(name, typed):
+    choice, errors = parse_choice({name: typed, "floor": "1.2"})
+    assert choice == chosen(floor="1.2")
+    assert list(errors) == [name]
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    _, errors = parse_choice({"policy": "magic", "profile": "newest"})
+    assert "contextguard" in errors["policy"]
+    assert "early" in errors["profile"]
+
+
+def test_an_address_round_trips():
+    choice = chosen(window="150000", buffer="10%", cap="3", profile="early", summary="share:high")
+    query = dict(pair.split("=") for pair in choice.query()[1:].replace("%25", "%").replace("%3A", ":").split("&"))
+    assert parse_choice(query)[0] == choice
+
+
+def test_the_form_keeps_what_was_typed_beside_its_error():
+    fields = form(Choice(), {"cap": "many"}, {"cap": "a number"}, {"cap": "5"})["fields"]
+    cap = next(field for field in fields if field["name"] == "cap")
+    assert (cap["value"], cap["error"], cap["placeholder"]) == ("many", "a number", "5")
+
+
+# ---- settings without effect
+
+OTHER = {
+    "buffer": "100%",
+    "factor": "9",
+    "cap": "1.1",
+    "floor": "4",
+    "max_turns": "3",
+    "recent_ratio": "0.5",
+    "summariser_share": "0.1",
+    "summary": "mechanical",
+}
+
+
+@pytest.fixture(scope="module")
+def ledger():
+    return Ledger.of(SAMPLES["timing-gap"].build())
+
+
+def numbers(ledger, **settings):
+    """Every number of the replay under these settings."""
+    given = {"window": "40000", **settings}
+    named = {name: value for name, value in given.items() if name not in ("policy", "window", "summary")}
+    policy = get_policy(given["policy"], **named)
+    summarizer = get_summarizer(given["summary"], ledger) if "summary" in given else None
+    usage = usage_for(ledger, attribute(ledger))
+    trace = replay(ledger, policy, window=int(given["window"]), usage=usage, summarizer=summarizer)
+    return {name: column.tobytes() for name, column in trace.columns.items()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "profile"), [(kind.name, name) for kind in POLICIES.values() for name in kind.profile_names]
+)
+def test_a_setting_that_is_called_not_used_changes_no_number(ledger, policy, profile):
+    plain = numbers(ledger, policy=policy, profile=profile)
+    for name in ignored(POLICIES[policy], profile):
+        assert numbers(ledger, policy=policy, profile=profile, **{name: OTHER[name]}) == plain, name
+
+
+@pytest.mark.parametrize("profile", ["tail", "early", "current", "fixed"])
+@pytest.mark.parametrize("policy", ["contextguard", "contextguard-sliding"])
+def test_the_main_settings_that_are_used_change_a_number(ledger, policy, profile):
+    unused = ignored(POLICIES[policy], profile)
+    plain = numbers(ledger, policy=policy, profile=profile)
+    for name in ("buffer", "factor", "cap", "floor"):
+        same = numbers(ledger, policy=policy, profile=profile, **{name: OTHER[name]}) == plain
+        assert same == (name in unused), name
+
+
+def test_a_setting_that_is_not_used_is_left_out_without_an_error():
+    choice, errors = parse_choice({"policy": "none", "buffer": "10%", "cap": "many"})
+    assert (choice, errors) == (Choice(policy="none"), {})
+
+
+def test_a_setting_of_another_policy_is_left_out_without_an_error():
+    choice, errors = parse_choice({"policy": "codex", "buffer": "many", "limit": "80%"})
+    assert (choice, errors) == (Choice(policy="codex", settings=(("limit", "80%"),)), {})
+
+
+def test_a_policy_without_profiles_is_named_without_one():
+    assert Choice(policy="none", window="64000").words() == "No compaction, window 64000"
+    assert chosen(cap="3").words() == "ContextGuard, profile current, cap 3"
+
+
+def test_the_form_switches_off_what_is_not_used_and_says_why():
+    fields = {field["name"]: field for field in form(chosen(profile="tail"), {"cap": "3"}, {}, {"cap": "5"})["fields"]}
+    assert {name for name, field in fields.items() if field["ignored"]} == {"factor", "cap", "floor"}
+    assert fields["cap"]["note"] == "not used by profile tail"
+    assert fields["cap"]["value"] == "3"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_form_of_a_policy_has_exactly_its_settings(name):
+    kind = POLICIES[name]
+    shown = form(Choice(policy=name), {}, {}, {})
+    names = {field["name"] for field in (*shown["fields"], *shown["more"])}
+    others = {"profile": bool(kind.profiles), "summary": kind.summarises, "policy": True, "window": True}
+    never = {item.key for item in kind.settings if kind.profiles and set(kind.profile_names) <= set(item.not_in)}
+    hidden = {item.key for item in kind.unused() if not item.main}
+    expected = {item.key for item in kind.settings} - never - hidden
+    assert names == expected | {name for name, has in others.items() if has}
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "words"),
+    [
+        ("cap", "many", "Factor cap is a number from 0 to 100, not 'many'."),
+        ("factor", "-1", "Default factor is a number from 0 to 100, not '-1'."),
+        ("policy", "x", "Policy 'x' is not known; allowed are "),
+        ("window", "x", "A window is a number of tokens such as 200000, 200k or 1M, not 'x'."),
+        ("buffer", "x", "Buffer is auto, a number of tokens or a share of the window such as 15%, not 'x'."),
+    ],
+)
+def test_what_is_wrong_with_a_field_names_it_by_its_label(name, typed, words):
+    assert parse_choice({name: typed})[1][name].startswith(words)
