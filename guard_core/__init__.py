@@ -12,12 +12,12 @@ sweep(ledger, {"buffer": [10_000, 20_000]}, window=200_000, usage=usage)
 
 from __future__ import annotations
 
-__version__ = "0.3.0"
-
 import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from guard_core.version import __version__
 
 if TYPE_CHECKING:
     from guard_core.attribution import Attribution, attribute
@@ -132,6 +132,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "View",
+    "__version__",
     "attribute",
     "get_policy",
     "get_scenario",

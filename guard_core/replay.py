@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core import __version__, defaults
+from guard_core import defaults
 from guard_core.estimators import Estimator
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run, State
@@ -22,6 +22,7 @@ from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
 from guard_core.trace import COMMON_COLUMNS, WHOLE_LOG, CompactionRecord, Head, Trace, head_of
 from guard_core.usage import ASSUMED, Counted, RatioUsage, Usage
+from guard_core.version import __version__
 from guard_core.views import View, content_count
 
 FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked ahead at once, doubling while nothing happens

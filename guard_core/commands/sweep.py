@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from guard_core import __version__ as engine_version
 from guard_core import cli
 from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
@@ -15,6 +14,7 @@ from guard_core.recordings import read
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.sweep import Cell, SweepResult, default_axes, failed, judged, parse_axis, session_cells
+from guard_core.version import __version__ as engine_version
 
 HELP = "replay sessions under a grid of settings and recommend one"
 FAILURES = ("overflow", "loop")

@@ -14,27 +14,23 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-import msgspec
 import numpy as np
-import zstandard
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 
-from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.comparison import COUNTERS, given_errors, request_counts
 from guard_core.errors import GuardError
 from guard_core.events import part_text
-from guard_core.forecast import Forecast, forecast
+from guard_core.forecast import forecast
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import Errors, errors, interpolate
-from guard_core.packing import decode, encode
-from guard_core.trace import Trace
 from inspector.figures.decimate import thinned
 from inspector.jobs import queue
 from inspector.models import Estimate, Event, Payload, Session, TextCount
 from inspector.project import memory
+from inspector.replays.analysis import observe
 from inspector.storage import convert
-from inspector.storage.byte_cache import Kept
+from inspector.storage.estimates import COLUMNS, Points, Result, counts_of, packed_counts, packed_result
 
 T = TypeVar("T")
 
@@ -50,36 +46,9 @@ PRIORITY = -60  # below every import, and below the text index
 DEAD_AFTER = timedelta(minutes=10)  # measuring a long session takes ten seconds
 NOBODY = str(UUID(int=0))  # where no import asked
 MOST_POINTS = 2_000  # of the scatter figure
-KEPT_BYTES = 40_000_000  # of columns in a process
 OUR_MISTAKE = "This is our mistake. The log of the server tells more."
-COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
 ENCODINGS = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
 NAMES = {"chars/4": "chars4", "bytes/4": "bytes4", "o200k_base": "o200k", "cl100k_base": "cl100k"}
-
-
-class Points(msgspec.Struct, frozen=True):
-    """Calls of the scatter figure: the step, the recorded prompt tokens, the policy's heuristic estimate."""
-
-    steps: list[int]
-    recorded: list[int]
-    heuristic: list[int]
-
-
-class Result(msgspec.Struct, frozen=True):
-    """How well a session's calls are predicted: by the engine from the past, by it from one another, by estimators."""
-
-    forecast: Forecast = {}  # by how far ahead
-    interpolated: Errors | None = None
-    between: float | None = None  # share of the interpolated calls that lie between two known counts
-    weighed: dict[str, Errors] = {}  # interpolated with each tokenizer's counts as weights instead of lexical tokens
-    by_kind: dict[str, Errors] = {}
-    by_method: dict[str, Errors] = {}
-    stretches: Errors | None = None
-    estimators: dict[str, dict[str, Errors]] = {}  # by name, by what it is given beside the text
-    heuristic: Errors | None = None
-    calibrated: Errors | None = None
-    points: Points = Points([], [], [])
-    error: str = ""
 
 
 class _Waiting(Exception):
@@ -123,11 +92,11 @@ def _work_on(session: Session) -> None:
         memory.release()  # of the tokenizers, 70 MB: measuring a long session takes as much
     try:
         if state.tokenizer is not None:
-            mine.update(result=_pack(encode(_measured(session, state))))
+            mine.update(result=packed_result(_measured(session, state)))
         elif state.counted < session.events:
             mine.update(counted=count_some(session, state.counted))
         elif (columns := _joined(session)) is not None:
-            mine.update(tokenizer=_pack(encode(pack_columns(columns, COLUMNS))))
+            mine.update(tokenizer=packed_counts(columns))
         else:  # counts were swept away between: begin again
             mine.update(counted=0)
     except (_Waiting, DatabaseError):
@@ -135,7 +104,7 @@ def _work_on(session: Session) -> None:
     except Exception as error:
         log.exception("the tokens of session %s cannot be counted", session.pk)
         words = str(error)[:1_000] if isinstance(error, GuardError) else OUR_MISTAKE
-        mine.update(result=_pack(encode(Result(error=words))))
+        mine.update(result=packed_result(Result(error=words)))
 
 
 def _state(session: Session) -> Estimate:
@@ -195,7 +164,7 @@ def _measured(session: Session, state: Estimate) -> Result:
     ledger = convert.load_ledger(session)
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
         return Result()
-    columns, look, parts = _columns(state.tokenizer), _Look(), _under_way.of(session)
+    columns, look, parts = counts_of(state.tokenizer or b""), _Look(), _under_way.of(session)
     ahead = parts("forecast", lambda: forecast(ledger, look))
     between = parts("interpolation", lambda: interpolate(ledger, each=look))
     weighed = {}
@@ -207,7 +176,7 @@ def _measured(session: Session, state: Estimate) -> Result:
     for name, column in NAMES.items():
         look()
         estimators[name] = given_errors(ledger, request_counts(head, ledger, COUNTERS[name], columns[column]))
-    observed = _observed(session)
+    observed = observe(session)
     return Result(
         forecast=ahead,
         interpolated=between.overall,
@@ -262,13 +231,6 @@ class _Look:
         self.next = time.monotonic() + LOOK_EVERY
 
 
-def _observed(session: Session) -> Trace:
-    """The recording as the default policy saw it."""
-    from inspector.replays.analysis import observe
-
-    return observe(session)
-
-
 def _errors_of(ledger: Ledger, said: Ints, *, following: bool = False) -> Errors | None:
     """Errors of what was said of each call. `following`: of the calls that have one before them in the same stretch;
     the others are decided on the count of a request that a compaction has replaced."""
@@ -289,45 +251,3 @@ def _points(ledger: Ledger, heuristic: Ints) -> Points:
     ends = steps[[int(np.argmin(ratio)), int(np.argmax(ratio))]]
     shown = np.unique(np.concatenate([thinned(steps, MOST_POINTS - len(ends)), ends]))
     return Points(shown.tolist(), recorded[shown].tolist(), heuristic[shown].astype(np.int64).tolist())
-
-
-# ---- what pages read
-
-
-def progress(session: Session) -> int:
-    """Events whose texts are counted; all of them once the counts can be shown."""
-    state = Estimate.objects.filter(pk=session.pk, revision=session.revision).values_list("counted", flat=True)
-    return state.first() or 0
-
-
-def load_counts(session: Session) -> dict[str, Ints] | None:
-    """Tokens of every event by each of COLUMNS; None while they are being counted."""
-    stored = _stored(session, "tokenizer")
-    return _kept.get((str(session.pk), session.revision), lambda: _columns(stored())) if stored else None
-
-
-def load_result(session: Session) -> Result | None:
-    """The measured errors; None while they are being measured."""
-    stored = _stored(session, "result")
-    return decode(_unpack(stored()), Result, "errors of estimators") if stored else None
-
-
-def _stored(session: Session, name: str) -> Any:
-    """A way to read a column of the session's estimate; None where it is not there yet."""
-    found = Estimate.objects.filter(pk=session.pk, revision=session.revision, **{f"{name}__isnull": False})
-    return (lambda: found.values_list(name, flat=True).get()) if found.exists() else None
-
-
-def _columns(stored: bytes | None) -> dict[str, Ints]:
-    return unpack_columns(decode(_unpack(stored or b""), Packed, "tokenizer counts"))
-
-
-_kept: Kept[dict[str, Ints]] = Kept(KEPT_BYTES, lambda columns: sum(column.nbytes for column in columns.values()))
-
-
-def _pack(data: bytes) -> bytes:
-    return zstandard.compress(data, convert.ZSTD_LEVEL)
-
-
-def _unpack(data: bytes) -> bytes:
-    return zstandard.decompress(bytes(data))

@@ -24,4 +24,4 @@ class Estimate(models.Model):
     revision = models.IntegerField()  # of the session
     counted = models.IntegerField(default=0)  # events whose texts are counted
     tokenizer = models.BinaryField(null=True)  # columns per event, packed, zstd; there as soon as all are counted
-    result = models.BinaryField(null=True)  # estimating.Result, msgpack, zstd; there as soon as it is measured
+    result = models.BinaryField(null=True)  # storage.estimates.Result, msgpack, zstd; there as soon as it is measured

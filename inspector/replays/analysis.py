@@ -33,7 +33,6 @@ from guard_core.trace import Trace
 from guard_core.usage import usage_for
 from guard_core.window_evidence import judge_session
 from inspector.figures.timeline import Timeline, timeline
-from inspector.jobs.estimating import load_result
 from inspector.models import Session
 from inspector.replays import stored
 from inspector.replays.choice import Choice
@@ -41,6 +40,7 @@ from inspector.replays.messages import Task
 from inspector.replays.processes import REPLAYS, LongReplay
 from inspector.storage import convert
 from inspector.storage.byte_cache import Kept
+from inspector.storage.estimates import load_result
 
 KEPT_BYTES = 20_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 140  # of an analysis beside its traces: the series of the chart, tokens and growth of both sides

@@ -14,10 +14,10 @@ from guard_core.ratios import KINDS, TEXT_KINDS, content
 from guard_core.sessions import Provenance
 from guard_core.tokens.tokenizer import ENCODINGS
 from guard_core.unrecorded import unrecorded
-from inspector.jobs.estimating import Points, Result
 from inspector.pages.overview.presenter import Bias
 from inspector.pages.shared.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.replays.choice import Choice
+from inspector.storage.estimates import Points, Result
 
 TABLE_ROWS = 50
 HEADS = ("calls", "bias", "MAPE", "p95", "worst call")

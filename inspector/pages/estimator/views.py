@@ -10,20 +10,20 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from inspector.jobs import estimating
-from inspector.jobs.estimating import Points, Result
 from inspector.pages.estimator import presenter as present
 from inspector.pages.estimator.figure import real_against_heuristic
 from inspector.pages.overview.presenter import bias
 from inspector.pages.session.frame import Frame, frame, step_of
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import signed_percent, step_number
+from inspector.storage.estimates import Points, Result, load_counts, load_result, progress
 
 
 @require_GET
 def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The forecast, the interpolation, other estimators, the attribution; asks again while it is counted."""
     page = frame(request, session_id)
-    columns, result = estimating.load_counts(page.row), estimating.load_result(page.row)
+    columns, result = load_counts(page.row), load_result(page.row)
     if result is None:
         estimating.ensure_prepared()
     context = {
@@ -44,7 +44,7 @@ def _waiting(page: Frame, counted: bool) -> str:
     """What the job is doing for this session."""
     if counted:
         return "measuring: recorded calls are forecast from the past …"
-    done = estimating.progress(page.row)
+    done = progress(page.row)
     return f"counting … {done:,} of {page.row.events:,} events counted by both tokenizers"
 
 
@@ -130,7 +130,7 @@ def _table(page: Frame, points: Points) -> dict[str, Any]:
 def estimator_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The points of the scatter figure, for a part that carries none."""
     page = frame(request, session_id)
-    result = estimating.load_result(page.row)
+    result = load_result(page.row)
     points = result.points if result is not None else Points([], [], [])
     drawn = real_against_heuristic(points.steps, points.recorded, points.heuristic)
     return HttpResponse(drawn.to_json(), content_type="application/json")

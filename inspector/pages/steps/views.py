@@ -17,7 +17,6 @@ from guard_core.events import part_text as text_of
 from guard_core.usage import PROVIDER
 from guard_core.views import Inserted, View, content_count
 from inspector.figures.timeline import NO_STEPS
-from inspector.jobs.estimating import load_counts
 from inspector.pages.gallery.presenter import step_query
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
@@ -37,6 +36,7 @@ from inspector.pages.shared.numbers import (
 from inspector.pages.shared.requests import PAGE, Row
 from inspector.pages.steps import presenter
 from inspector.storage import convert
+from inspector.storage.estimates import load_counts
 
 NAV = (
     (("Home", "⇤", "first step"), ("k", "‹", "previous step"), ("j", "›", "next step"), ("End", "⇥", "last step")),

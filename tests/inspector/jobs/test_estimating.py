@@ -13,7 +13,7 @@ from guard_core.tokens import tokenizer
 from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.estimating import NOBODY
 from inspector.models import Estimate, Session, TextCount
-from inspector.storage import convert, deleting
+from inspector.storage import convert, deleting, estimates
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
 
@@ -36,14 +36,14 @@ def test_an_import_asks_for_the_counts_of_its_session(bring, recording):
     bring(recording)
     kinds.import_recording(NOBODY)
     assert DBTaskResult.objects.get(queue_name="count_tokens").priority < 0
-    assert estimating.load_counts(Session.objects.get()) is None
+    assert estimates.load_counts(Session.objects.get()) is None
 
 
 def test_the_counts_are_those_of_the_tokenizer(bring, recording, agent_session):
     bring(recording)
     finish()
     row = Session.objects.get()
-    counts = estimating.load_counts(row)
+    counts = estimates.load_counts(row)
     for column, encoding in estimating.ENCODINGS.items():
         assert counts[column].tolist() == tokenizer.count_events(convert.load_events(row, 0, 99), encoding).tolist()
 
@@ -55,12 +55,12 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
     stored(session(user("the same words"), model("another answer")), title="two")
     finish()
     assert counted.count("the same words") == 1
-    assert len(estimating.load_counts(Session.objects.get(title="two"))["o200k"]) == 2
+    assert len(estimates.load_counts(Session.objects.get(title="two"))["o200k"]) == 2
 
 
 def test_the_errors_are_those_that_the_engine_measures(coding):
     finish()
-    found, ledger = estimating.load_result(coding), convert.load_ledger(coding)
+    found, ledger = estimates.load_result(coding), convert.load_ledger(coding)
     assert found.forecast == forecast(ledger)
     assert found.interpolated == interpolate(ledger).overall
     assert found.estimators == compare(convert.load_session(coding), ledger)
@@ -72,9 +72,9 @@ def test_a_slice_that_is_broken_off_leaves_whole_steps_behind(coding, monkeypatc
     monkeypatch.setattr(estimating, "STEP_EVENTS", 40)
     monkeypatch.setattr(estimating, "SLICE_SECONDS", 0.0001)
     estimating.run_slice("test")
-    assert estimating.progress(coding) == 40
+    assert estimates.progress(coding) == 40
     finish()
-    assert len(estimating.load_counts(coding)["cl100k"]) == coding.events
+    assert len(estimates.load_counts(coding)["cl100k"]) == coding.events
 
 
 def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
@@ -82,19 +82,19 @@ def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
     queue.enqueue("index_texts", "another", priority=-50)
     monkeypatch.setattr(estimating, "SLICE_SECONDS", 30)
     estimating.run_slice("test")
-    assert estimating.load_counts(coding) is not None
-    assert estimating.load_result(coding) is None
+    assert estimates.load_counts(coding) is not None
+    assert estimates.load_result(coding) is None
     finish()
-    assert estimating.load_result(coding).interpolated is not None
+    assert estimates.load_result(coding).interpolated is not None
 
 
 def test_a_session_that_has_grown_is_counted_again(coding):
     finish()
     Session.objects.update(revision=coding.revision + 1)
     coding.refresh_from_db()
-    assert estimating.load_counts(coding) is None
+    assert estimates.load_counts(coding) is None
     finish()
-    assert estimating.load_result(coding).interpolated is not None
+    assert estimates.load_result(coding).interpolated is not None
 
 
 def test_a_count_that_was_swept_away_is_made_again(coding):
@@ -102,21 +102,21 @@ def test_a_count_that_was_swept_away_is_made_again(coding):
     Estimate.objects.create(pk=coding.pk, revision=coding.revision, counted=coding.events)
     TextCount.objects.all().delete()
     finish()
-    assert estimating.load_counts(coding)["o200k"].sum() > 0
+    assert estimates.load_counts(coding)["o200k"].sum() > 0
 
 
 def test_a_session_without_usage_has_counts_and_no_errors():
     row = stored(session(user("a question"), model("an answer"), reported=False))
     finish()
-    assert estimating.load_counts(row)["o200k"].tolist() == [2, 2]
-    assert estimating.load_result(row) == estimating.Result()
+    assert estimates.load_counts(row)["o200k"].tolist() == [2, 2]
+    assert estimates.load_result(row) == estimates.Result()
 
 
 def test_one_session_that_cannot_be_read_keeps_no_other_waiting(monkeypatch):
     row = stored(session(user("a question")), title="one")
     monkeypatch.setattr(convert, "load_content", lambda body: 1 / 0)
     finish()
-    assert "our mistake" in estimating.load_result(row).error
+    assert "our mistake" in estimates.load_result(row).error
 
 
 def test_counts_go_with_the_texts(coding):

@@ -11,7 +11,7 @@ from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
 from inspector.jobs import estimating
 from inspector.pages.shared.numbers import percent, signed_percent
-from inspector.storage import convert
+from inspector.storage import convert, estimates
 from tests.builders import model, session, user
 
 
@@ -114,7 +114,7 @@ def test_the_steps_show_the_count_of_each_message_once_it_is_known(client, codin
     steps = reverse("session_steps", args=[coding.pk])
     assert "o200k <b>" not in client.get(steps).content.decode()
     finish()
-    first = estimating.load_counts(coding)["o200k"][0]
+    first = estimates.load_counts(coding)["o200k"][0]
     assert f"o200k <b>{first:,}</b>" in client.get(steps).content.decode()
 
 

@@ -1,0 +1,95 @@
+"""Tokenizer counts of a session and how well its calls are predicted, as a job stores them and pages read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import zstandard
+
+from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.forecast import Forecast
+from guard_core.ledger import Ints
+from guard_core.measurement import Errors
+from guard_core.packing import decode, encode
+from inspector.models import Estimate, Session
+from inspector.storage import convert
+from inspector.storage.byte_cache import Kept
+
+KEPT_BYTES = 40_000_000  # of columns in a process
+COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
+
+
+class Points(msgspec.Struct, frozen=True):
+    """Calls of the scatter figure: the step, the recorded prompt tokens, the policy's heuristic estimate."""
+
+    steps: list[int]
+    recorded: list[int]
+    heuristic: list[int]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How well a session's calls are predicted: by the engine from the past, by it from one another, by estimators."""
+
+    forecast: Forecast = {}  # by how far ahead
+    interpolated: Errors | None = None
+    between: float | None = None  # share of the interpolated calls that lie between two known counts
+    weighed: dict[str, Errors] = {}  # interpolated with each tokenizer's counts as weights instead of lexical tokens
+    by_kind: dict[str, Errors] = {}
+    by_method: dict[str, Errors] = {}
+    stretches: Errors | None = None
+    estimators: dict[str, dict[str, Errors]] = {}  # by name, by what it is given beside the text
+    heuristic: Errors | None = None
+    calibrated: Errors | None = None
+    points: Points = Points([], [], [])
+    error: str = ""
+
+
+def progress(session: Session) -> int:
+    """Events whose texts are counted; all of them once the counts can be shown."""
+    state = Estimate.objects.filter(pk=session.pk, revision=session.revision).values_list("counted", flat=True)
+    return state.first() or 0
+
+
+def load_counts(session: Session) -> dict[str, Ints] | None:
+    """Tokens of every event by each of COLUMNS; None while they are being counted."""
+    stored = _stored(session, "tokenizer")
+    return _kept.get((str(session.pk), session.revision), lambda: counts_of(stored())) if stored else None
+
+
+def load_result(session: Session) -> Result | None:
+    """The measured errors; None while they are being measured."""
+    stored = _stored(session, "result")
+    return decode(_plain(stored()), Result, "errors of estimators") if stored else None
+
+
+def _stored(session: Session, name: str) -> Any:
+    """A way to read a column of the session's estimate; None where it is not there yet."""
+    found = Estimate.objects.filter(pk=session.pk, revision=session.revision, **{f"{name}__isnull": False})
+    return (lambda: found.values_list(name, flat=True).get()) if found.exists() else None
+
+
+_kept: Kept[dict[str, Ints]] = Kept(KEPT_BYTES, lambda columns: sum(column.nbytes for column in columns.values()))
+
+
+def packed_counts(columns: dict[str, Ints]) -> bytes:
+    """Counts as they are stored."""
+    return _compressed(encode(pack_columns(columns, COLUMNS)))
+
+
+def packed_result(result: Result) -> bytes:
+    """Measured errors as they are stored."""
+    return _compressed(encode(result))
+
+
+def counts_of(stored: bytes) -> dict[str, Ints]:
+    """Tokens of every event by each of COLUMNS, from what `packed_counts` gave."""
+    return unpack_columns(decode(_plain(stored), Packed, "tokenizer counts"))
+
+
+def _compressed(data: bytes) -> bytes:
+    return zstandard.compress(data, convert.ZSTD_LEVEL)
+
+
+def _plain(data: bytes) -> bytes:
+    return zstandard.decompress(bytes(data))
