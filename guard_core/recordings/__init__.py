@@ -20,7 +20,7 @@ from guard_core.recordings.reading.early_events import EarlyEvents
 from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.notes import ImportNotes, Problem
-from guard_core.recordings.reading.source import ByteSource, Progress, Shape
+from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, Progress, Shape
 from guard_core.recordings.reading.watch import Watch
 from guard_core.recordings.registry import FORMATS, LABELS
 from guard_core.sessions import Provenance, Sourced
@@ -54,19 +54,20 @@ def read(
     window: int | None = None,
     limits: Limits | None = None,
     shelve: str | os.PathLike[str] | None = None,
+    shelve_from: int = SHELVED_FROM,
     early: EarlyEvents | None = None,
 ) -> Recording:
     """Read a file, a file object or bytes. `window` (tokens) overrides the context window of every session.
 
-    `shelve`: a folder in which the texts of a large file may lie while its sessions are in use; their events are then
-    a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is left there. `early` gets
-    the events of such a file while it is being read.
+    `shelve`: a folder in which the texts of a file of `shelve_from` bytes or more may lie while its sessions are in
+    use; their events are then a sequence that fetches each text when it is asked for, instead of a tuple. Nothing is
+    left there. `early` gets the events of such a file while it is being read.
 
     `strict`: the first damaged place raises DamagedRecording; else it is left out and noted. Raises UnknownFormat
     when no format recognises the content, LimitExceeded when it is too large. `progress(done, total)` counts bytes.
     """
     with ByteSource.open(recording, strict=strict, limits=limits, progress=progress) as source:
-        source.shelve = None if shelve is None else Path(shelve)
+        source.shelve, source.shelve_from = None if shelve is None else Path(shelve), shelve_from
         source.early = early
         result = read_source(source)
     if window is None:

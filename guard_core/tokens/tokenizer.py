@@ -79,32 +79,32 @@ def pieces(text: str) -> Iterator[str]:
 
 
 @cache
-def load(encoding: str) -> tiktoken.Encoding:
-    """The tokenizer, read once per process."""
+def load(encoding: str, folder: Path = VOCABULARIES) -> tiktoken.Encoding:
+    """The tokenizer of the vocabularies in a folder, read once per process."""
     if encoding not in ENCODINGS:
         raise UnknownName(f"there is no encoding {encoding!r}; known are {', '.join(ENCODINGS)}")
     try:
         import tiktoken
     except ImportError as error:
         raise TokenizerUnavailable("the package tiktoken is not installed, so tokens cannot be counted") from error
-    known = _encoding(encoding)
+    known = _encoding(encoding, folder)
     made = tiktoken.Encoding(
-        encoding, pat_str=known.pattern, mergeable_ranks=_ranks(known), special_tokens=known.special_tokens
+        encoding, pat_str=known.pattern, mergeable_ranks=_ranks(known, folder), special_tokens=known.special_tokens
     )
     made._mergeable_ranks = {}  # counting uses the tables of the compiled part; these are as large, and for pickling
     return made
 
 
-def _encoding(name: str) -> _Encoding:
-    data = _read("encodings.json")
+def _encoding(name: str, folder: Path) -> _Encoding:
+    data = _read(folder / "encodings.json")
     try:
         return msgspec.json.decode(data, type=dict[str, _Encoding])[name]
     except (msgspec.DecodeError, KeyError) as error:
         raise TokenizerUnavailable("the list of vocabularies, encodings.json, is damaged: install again") from error
 
 
-def _ranks(known: _Encoding) -> dict[bytes, int]:
-    data = _read(known.file)
+def _ranks(known: _Encoding, folder: Path) -> dict[bytes, int]:
+    data = _read(folder / known.file)
     if hashlib.sha256(data).hexdigest() != known.sha256:
         raise TokenizerUnavailable(f"the vocabulary {known.file} is damaged (its checksum differs): install again")
     try:
@@ -114,8 +114,8 @@ def _ranks(known: _Encoding) -> dict[bytes, int]:
         raise TokenizerUnavailable(f"the vocabulary {known.file} cannot be read: install again") from error
 
 
-def _read(file: str) -> bytes:
+def _read(file: Path) -> bytes:
     try:
-        return (VOCABULARIES / file).read_bytes()
+        return file.read_bytes()
     except OSError as error:
-        raise TokenizerUnavailable(f"the vocabulary file {file} is missing: install again") from error
+        raise TokenizerUnavailable(f"the vocabulary file {file.name} is missing: install again") from error

@@ -10,18 +10,29 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from operator import is_not
+from typing import NamedTuple
 
 from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.recordings.reading.pairing import Pairing, pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
 
-NEWEST = 64  # events that are not sent yet: readers still change them
+
+class Pace(NamedTuple):
+    """How far the sending stays behind the reading, so that little of what was sent turns out to be wrong."""
+
+    newest: int = 64  # events that are not sent yet: readers still change them
+    stretch: int = 1_024  # lines of a transcript that are taken up together
+    around: int = 128  # lines before and behind them that are looked at, too: forks of parallel calls are shorter
+
+
+PACE = Pace()
 
 
 class EarlyEvents:
     """Sends the events of the first session of a source, in order, while it grows."""
 
-    def __init__(self, send: Callable[[Event], object]) -> None:
+    def __init__(self, send: Callable[[Event], object], pace: Pace = PACE) -> None:
+        self.pace = pace
         self._send = send
         self._pairing = Pairing()
         self._sent: list[Event] = []  # without their texts
@@ -33,7 +44,7 @@ class EarlyEvents:
         self._over = self._over or len(events) < len(self._sent)
         if self._over:
             return
-        for index in range(len(self._sent), len(events) - NEWEST):
+        for index in range(len(self._sent), len(events) - self.pace.newest):
             place, outline = events.places[index], events.outlines[index]
             paired = self._pairing.paired(outline)
             if paired is not outline and _has_ids(outline):

@@ -86,6 +86,7 @@ class ByteSource:
         self.notes = ImportNotes()
         self.progress: Progress | None = None
         self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
+        self.shelve_from = SHELVED_FROM  # bytes from which a source is large
         self.early: EarlyEvents | None = None  # gets the events of a large source while it is read
         self._data = data
         self._path = path
@@ -139,7 +140,7 @@ class ByteSource:
     @property
     def shelf(self) -> Shelf | None:
         """Where the texts of events are kept instead of in memory; None for sources that are not worth it."""
-        if self._shelf is None and self.shelve is not None and self.size >= SHELVED_FROM:
+        if self._shelf is None and self.shelve is not None and self.size >= self.shelve_from:
             self._shelf = Shelf(self.shelve, keeping=self.early is not None)
         return self._shelf
 

@@ -13,14 +13,11 @@ from tests.builders import image, model, user
 
 
 @pytest.fixture
-def copied(tmp_path, monkeypatch):
-    """The vocabulary folder, copied so that a test may damage it."""
+def copied(tmp_path):
+    """A copy of the vocabulary folder, without the vocabulary o200k_base."""
     for file in ("encodings.json", "cl100k_base.tiktoken"):
         (tmp_path / file).write_bytes((tokenizer.VOCABULARIES / file).read_bytes())
-    monkeypatch.setattr(tokenizer, "VOCABULARIES", tmp_path)
-    tokenizer.load.cache_clear()
-    yield tmp_path
-    tokenizer.load.cache_clear()
+    return tmp_path
 
 
 @pytest.mark.parametrize("encoding", tokenizer.ENCODINGS)
@@ -53,11 +50,14 @@ def test_pieces_are_the_text_again_and_change_little():
     assert tokenizer.count(["a" * 8_000]) == [1_000]
 
 
-def test_a_text_is_counted_once(monkeypatch):
-    seen = []
-    monkeypatch.setattr(tokenizer, "pieces", lambda text: seen.append(text) or iter([text]))
-    assert tokenizer.count(["same", "other", "same"]) == [1, 1, 1]
-    assert seen == ["same", "other"]
+def test_a_text_is_counted_once():
+    text = "".join(f"word {number} and then " for number in range(20_000))
+    begun = time.process_time()
+    (tokens,) = tokenizer.count([text])
+    once = time.process_time() - begun
+    begun = time.process_time()
+    assert tokenizer.count([text] * 1_000) == [tokens] * 1_000
+    assert time.process_time() - begun < 50 * once
 
 
 def test_events_are_counted_part_by_part():
@@ -72,14 +72,14 @@ def test_an_unknown_encoding_lists_the_known_ones():
 
 def test_a_missing_vocabulary_is_named(copied):
     with pytest.raises(TokenizerUnavailable, match=r"o200k_base\.tiktoken is missing"):
-        tokenizer.count(["a"], "o200k_base")
+        tokenizer.load("o200k_base", copied)
 
 
 def test_a_damaged_vocabulary_is_refused(copied):
     path = copied / "cl100k_base.tiktoken"
     path.write_bytes(path.read_bytes().replace(b"IQ== 0\n", b"IQ== 1\n", 1))
     with pytest.raises(TokenizerUnavailable, match="checksum"):
-        tokenizer.count(["a"], "cl100k_base")
+        tokenizer.load("cl100k_base", copied)
 
 
 def test_the_package_tiktoken_is_loaded_only_when_counting():
@@ -88,7 +88,11 @@ def test_the_package_tiktoken_is_loaded_only_when_counting():
     assert made.stdout == "False\n"
 
 
-def test_nothing_is_fetched(monkeypatch):
-    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("the network was asked"))
-    tokenizer.load.cache_clear()
-    assert tokenizer.count(["a"]) == [1]
+def test_nothing_is_fetched():
+    code = (
+        "import sys; events = []; sys.addaudithook(lambda event, _: events.append(event))\n"
+        "from guard_core.tokens import tokenizer; print(tokenizer.count(['a']))\n"
+        "print([event for event in events if event.startswith(('socket.', 'urllib.', 'http.'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1]\n[]\n"

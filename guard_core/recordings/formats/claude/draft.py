@@ -9,11 +9,9 @@ from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.lines import Lines
 from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.tree import Node, main_path
+from guard_core.recordings.reading.early_events import Pace
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.source import ByteSource
-
-STRETCH = 1_024  # lines that are taken up together
-AROUND = 128  # lines before and behind them that are looked at, too: forks of parallel calls are shorter
 
 
 def path_of(nodes: Sequence[Node], lines: Lines) -> list[Node]:
@@ -50,17 +48,18 @@ class Draft:
     """The log of the main session while the file is read: its lines are taken up stretch by stretch, as if nothing of
     it were left for another branch. It stays if the whole file says the same in the end."""
 
-    def __init__(self, lines: Lines, source: ByteSource) -> None:
+    def __init__(self, lines: Lines, source: ByteSource, pace: Pace) -> None:
         self.lines = lines
+        self.pace = pace
         self.log = Log(lines, source, first=True)
         self.path: list[Node] = []  # taken up
-        self.due = STRETCH + AROUND  # lines of the tree for the next stretch
+        self.due = pace.stretch + pace.around  # lines of the tree for the next stretch
         self._settled = 0  # of them
 
     def grow(self, nodes: Sequence[Node], known: Collection[Identities]) -> None:
         """Take up the next stretch; `known` have the uuids of all lines so far."""
-        stretch = [node for node in nodes[max(0, self._settled - AROUND) :] if not node.sidechain]
-        first, last = nodes[self._settled].line, nodes[-AROUND - 1].line
+        stretch = [node for node in nodes[max(0, self._settled - self.pace.around) :] if not node.sidechain]
+        first, last = nodes[self._settled].line, nodes[-self.pace.around - 1].line
         near = {node.uuid for node in stretch}
         far = [node.parent for node in stretch if node.line >= first and node.parent and node.parent not in near]
         if self.log.late or any(parent in uuids for parent in far for uuids in known):
@@ -70,8 +69,8 @@ class Draft:
         chosen = [node for node in path if first <= node.line <= last]
         self.log.take(chosen, [node for node in path if node.line > last])
         self.path += chosen
-        self._settled = len(nodes) - AROUND
-        self.due = len(nodes) + STRETCH
+        self._settled = len(nodes) - self.pace.around
+        self.due = len(nodes) + self.pace.stretch
 
     def finished(self, path: Sequence[Node]) -> Log | None:
         """The log of the whole path, where it continues as it was taken up."""

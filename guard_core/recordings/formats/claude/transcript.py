@@ -90,7 +90,7 @@ class ClaudeTranscriptReader:
         self.nodes: list[Node] = []
         self.lines = Lines()
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
-        self.draft = Draft(self.lines, source) if source.early and source.shelf else None
+        self.draft = Draft(self.lines, source, source.early.pace) if source.early and source.shelf else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents recorded in progress lines, by message id
         self.uuids: dict[str, Identities] = {}  # by kind of line
         self.unnamed: ModelCall | None = None  # the last call whose message has no id

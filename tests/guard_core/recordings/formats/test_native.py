@@ -6,7 +6,6 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import OtherPart
 from guard_core.recordings import read
 from guard_core.recordings.formats import native
-from guard_core.recordings.reading import source
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span
@@ -29,10 +28,9 @@ def test_a_session_comes_back_as_it_was():
     assert (recording.facts.model_calls, recording.facts.prompt_tokens_max) == (2, 130)
 
 
-def test_texts_of_a_large_export_stay_on_disk(monkeypatch, tmp_path):
-    monkeypatch.setattr(source, "SHELVED_FROM", 0)
+def test_texts_of_a_large_export_stay_on_disk(tmp_path):
     (tmp_path / "export.jsonl").write_bytes(native.write(TALK).replace(b'"index":2', b'"index":9'))
-    kept, left = read(tmp_path / "export.jsonl"), read(tmp_path / "export.jsonl", shelve=tmp_path)
+    kept, left = read(tmp_path / "export.jsonl"), read(tmp_path / "export.jsonl", shelve=tmp_path, shelve_from=0)
 
     assert isinstance(left.sessions[0].events, ShelvedEvents)
     assert tuple(left.sessions[0].events) == kept.sessions[0].events

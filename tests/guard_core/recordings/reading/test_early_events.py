@@ -11,19 +11,11 @@ import pytest
 
 from guard_core import recordings
 from guard_core.events import Event
-from guard_core.recordings.formats.claude import draft as claude_draft
-from guard_core.recordings.reading import early_events, source
+from guard_core.recordings.reading.early_events import Pace
 from guard_core.simulator.big_files import write_claude_code
 
 STEPS = 400
-
-
-@pytest.fixture(autouse=True)
-def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "SHELVED_FROM", 0)
-    monkeypatch.setattr(claude_draft, "STRETCH", 64)
-    monkeypatch.setattr(claude_draft, "AROUND", 16)
-    monkeypatch.setattr(early_events, "NEWEST", 8)
+PACE = Pace(newest=8, stretch=64, around=16)  # so that short recordings have many stretches
 
 
 @pytest.fixture
@@ -41,8 +33,8 @@ class Reading:
         path = folder / "read.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.told: list[Event] = []
-        follower = recordings.EarlyEvents(self.told.append)
-        found = recordings.read(path, shelve=folder, early=follower)
+        follower = recordings.EarlyEvents(self.told.append, PACE)
+        found = recordings.read(path, shelve=folder, shelve_from=0, early=follower)
         whole = recordings.read(path)
         self.agreed = follower.agreed(found.sessions[0].events)
         assert (found.facts, found.notes) == (whole.facts, whole.notes)
@@ -74,7 +66,7 @@ def chain(start: int, stop: int, parent: str | None) -> list[dict[str, Any]]:
 def test_nearly_all_of_a_straight_session_is_told_while_it_is_read(lines, tmp_path):
     reading = Reading(lines, tmp_path)
     assert reading.agreed == len(reading.told)
-    assert len(reading.events) - 64 - 2 * 16 - 8 <= reading.agreed <= len(reading.events)
+    assert len(reading.events) - PACE.stretch - 2 * PACE.around - PACE.newest <= reading.agreed <= len(reading.events)
 
 
 def test_what_was_told_before_a_branch_stands(tmp_path):

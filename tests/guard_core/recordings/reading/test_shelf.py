@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 from guard_core import recordings
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
-from guard_core.recordings.reading import source
 from guard_core.recordings.reading.shelf import Shelf, ShelvedEvents
 from guard_core.simulator.big_files import write_claude_code
 
 SAMPLES = Path(__file__).parents[5] / "shared/samples"
 FILES = [path for path in sorted(SAMPLES.rglob("*")) if path.is_file() and path.name not in {"README.md", "index.json"}]
-
-
-@pytest.fixture(autouse=True)
-def everything_shelved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "SHELVED_FROM", 0)
 
 
 @pytest.fixture
@@ -35,8 +29,8 @@ def check_reads_the_same(path: Path, folder: Path) -> bool:
     """Is it the same, sent early or not; were texts shelved at all?"""
     told: list[Event] = []
     follower = recordings.EarlyEvents(told.append)
-    kept, left = recordings.read(path), recordings.read(path, shelve=folder)
-    early = recordings.read(path, shelve=folder, early=follower)
+    kept, left = recordings.read(path), recordings.read(path, shelve=folder, shelve_from=0)
+    early = recordings.read(path, shelve=folder, shelve_from=0, early=follower)
     for found in (left, early):
         assert (found.facts, found.notes) == (kept.facts, kept.notes)
         assert len(found.sessions) == len(kept.sessions)
@@ -64,22 +58,24 @@ def test_a_sample_reads_the_same(path: Path, tmp_path: Path) -> None:
 def test_nothing_is_left_in_the_folder(transcript: Path, tmp_path: Path) -> None:
     folder = tmp_path / "texts"
     folder.mkdir()
-    (session,) = recordings.read(transcript, shelve=folder).sessions
+    (session,) = recordings.read(transcript, shelve=folder, shelve_from=0).sessions
     assert session.events[7].parts
     assert not list(folder.iterdir())
 
 
 def test_single_events_and_slices_are_fetched_alone(transcript: Path, tmp_path: Path) -> None:
-    (session,) = recordings.read(transcript, shelve=tmp_path).sessions
+    (session,) = recordings.read(transcript, shelve=tmp_path, shelve_from=0).sessions
     (kept,) = recordings.read(transcript).sessions
     assert session.events[7] == kept.events[7]
     assert tuple(session.events[-3:]) == kept.events[-3:]
 
 
-def test_a_small_file_stays_in_memory(transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "SHELVED_FROM", transcript.stat().st_size + 1)
-    (session,) = recordings.read(transcript, shelve=tmp_path).sessions
-    assert isinstance(session.events, tuple)
+def test_a_small_file_stays_in_memory(transcript: Path, tmp_path: Path) -> None:
+    size = transcript.stat().st_size
+    (small,) = recordings.read(transcript, shelve=tmp_path, shelve_from=size + 1).sessions
+    (large,) = recordings.read(transcript, shelve=tmp_path, shelve_from=size).sessions
+    assert isinstance(small.events, tuple)
+    assert isinstance(large.events, ShelvedEvents)
 
 
 _WORDS = st.text(max_size=5)
