@@ -9,7 +9,7 @@ import pytest
 
 from guard_core.simulator.big_files import write_claude_code
 from tests.browser.conftest import followed
-from tests.browser.test_looks import violations
+from tests.browser.looks import complaints
 from tests.services.server import Running
 
 STEPS = 12_000  # with a window of 1,000 tokens each compacts: seconds of computing
@@ -30,7 +30,7 @@ def test_a_replay_shows_progress_and_can_be_cancelled_changed_and_run_again(page
     page.get_by_text("Replay cancelled.").wait_for()
     assert page.locator("progress").count() == 0
     assert page.get_by_label("Window, tokens").input_value() == "1009"
-    assert violations(page) == []
+    assert complaints(page) == []
     page.wait_for_timeout(1_500)  # longer than a wait page takes to ask again
     assert page.get_by_text("Replay cancelled.").is_visible(), "nothing starts by itself"
     page.get_by_role("link", name="Run again").click()
