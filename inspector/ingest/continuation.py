@@ -26,9 +26,9 @@ from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.uploads import drop_unused
-from inspector.jobs.assessing import assess
 from inspector.models import Import, Recording, Session
 from inspector.storage import convert, search
+from inspector.storage.assessment import assess
 from inspector.storage.contents import text_of
 
 CHUNK = 1 << 20  # bytes

@@ -7,11 +7,10 @@ import time
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 from django.db import Error, transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -26,8 +25,8 @@ from inspector.ingest.continuation import Continuation
 from inspector.ingest.counting import Counted, count_file
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.uploads import Received, drop_unused, keep
-from inspector.jobs import hints, queue
-from inspector.jobs.heartbeats import silent
+from inspector.jobs import hints
+from inspector.jobs.leased import LeasedJob
 from inspector.models import Import, Recording, Session
 from inspector.models.windows import stated_window
 from inspector.project.trouble import DISK_FULL, trouble_of
@@ -36,8 +35,6 @@ from inspector.storage import deleting
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
-MAX_ATTEMPTS = 3
-FIRST = 10  # priority of an import that was begun before: it does not wait a second time
 LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
 REPORT_EVERY = 0.1  # seconds between two notes of progress
 PURGED_AT_ONCE = 2_000  # events; a fraction of a second
@@ -116,7 +113,7 @@ def _known(recording: Recording, window: int | None) -> Import | None:
 def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
     """Job and queue entry in one transaction: neither can be there without the other."""
     job = Import.objects.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
-    queue.enqueue("import_recording", str(job.pk))
+    IMPORTS.enqueue(job)
     return job
 
 
@@ -135,43 +132,32 @@ def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
     return True
 
 
-def recover_imports() -> int:
-    """Take imports back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
-    stale = Import.objects.filter(silent("heartbeat", LEASE), state=Import.State.RUNNING)
-    return sum(_take_back(job) for job in stale)
+class Imports(LeasedJob[Import]):
+    """The jobs that read recordings."""
+
+    kind = "import_recording"
+    model = Import
+    silence = LEASE
+    fresh = {"phase": "received", "done": 0}
+    begun = {"phase": "parsed", "done": 0}
+    priority_again = 10  # a file that was begun before does not wait a second time
+
+    def give_up(self, row: Import, mine: QuerySet[Import]) -> bool:
+        message = f"The worker died {row.attempts} times while it read this file. Nothing was stored."
+        failed = _end(mine, row, Import.State.FAILED, message=message)
+        deleting.ensure_purged()
+        return failed
 
 
-def _take_back(job: Import) -> bool:
-    mine = Import.objects.filter(pk=job.pk, state=Import.State.RUNNING, lease=job.lease)
-    if job.attempts < MAX_ATTEMPTS:
-        with transaction.atomic():
-            if not mine.update(state=Import.State.RECEIVED, lease="", phase="received", done=0):
-                return False
-            queue.enqueue("import_recording", str(job.pk), priority=FIRST)
-        return True
-    message = f"The worker died {job.attempts} times while it read this file. Nothing was stored."
-    failed = _end(mine, job, Import.State.FAILED, message=message)
-    deleting.ensure_purged()
-    return failed
-
-
-def hand_back(job_id: str) -> None:
-    """Put an import that was broken off into the queue again, without counting it as an attempt."""
-    running = Import.objects.filter(pk=job_id, state=Import.State.RUNNING)
-    with transaction.atomic():
-        again = {"state": Import.State.RECEIVED, "lease": "", "phase": "received", "done": 0}
-        if running.update(attempts=F("attempts") - 1, **again):
-            queue.enqueue("import_recording", job_id, priority=FIRST)
+IMPORTS = Imports()
 
 
 def run_import(job_id: str) -> None:
     """Read the file and store what is in it. Does nothing when another worker has the import."""
-    lease = uuid4().hex
-    free = Import.objects.filter(pk=job_id, state=Import.State.RECEIVED)
-    if not free.update(state=Import.State.RUNNING, lease=lease, heartbeat=Now(), phase="parsed", done=0):
+    lease = IMPORTS.take(job_id)
+    if not lease:
         return
     job = Import.objects.select_related("recording").get(pk=job_id)
-    Import.objects.filter(pk=job_id, lease=lease).update(attempts=job.attempts + 1)
     watch = Watch(job, lease)
     try:
         _read_and_store(job, watch)
@@ -276,7 +262,7 @@ class Watch:
             raise Cancelled
 
     def _mine(self) -> Any:
-        return Import.objects.filter(pk=self.job.pk, state=Import.State.RUNNING, lease=self.lease)
+        return IMPORTS.held(self.job.pk, self.lease)
 
     def note(self, **values: Any) -> None:
         """Write it down, keep the lease. Raises Cancelled where the import is no longer ours."""

@@ -1,92 +1,20 @@
-"""What the list says of each session under the window in use: at import, and again in a job in slices after the window
-or the engine has changed."""
+"""Assessing sessions again after the window or the engine has changed: a job in slices."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections import Counter
 from datetime import timedelta
-from typing import Any
-from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-from guard_core.attribution import attribute
-from guard_core.defaults import LOOP_LENGTH
 from guard_core.errors import GuardError
-from guard_core.findings import Facts, conclusions, request_words
-from guard_core.findings.verdict import peak_of
-from guard_core.models import main_model
-from guard_core.window_evidence import judge_session
-from inspector.jobs import queue
+from inspector.jobs.slices import SlicedJob
 from inspector.models import Session
 from inspector.models.sessions import ENGINE
-from inspector.models.windows import LOOKED_UP, stated_window
-from inspector.storage import convert
+from inspector.storage.assessment import assess
 
 log = logging.getLogger(__name__)
-
-SEVERITY = {"error": Session.Severity.ERROR, "warning": Session.Severity.WARNING, "info": Session.Severity.FINE}
-VERDICT_CHARS = 400  # of its column; 25 words are shorter
-NOTHING = {  # of a session without model calls
-    **dict.fromkeys(("verdict", "verdict_kind", "kinds", "peak_source"), ""),
-    **dict.fromkeys(("peak_tokens", "overflows", "near_misses", "loops", "fallbacks"), 0),
-    "severity": Session.Severity.UNJUDGED,
-}
-SLICE_SECONDS = 1.0  # then other jobs go first
-PRIORITY = -40  # below every import, above the text index
-DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
-NOBODY = str(UUID(int=0))  # where no import asked
-
-
-def assessment(facts: Facts) -> dict[str, Any]:
-    """The columns of a session's row that say what was found in it under the window in use."""
-    stamp = {"compactions": facts.counts.total, "assessed_window": facts.window.value, "assessed_by": ENGINE}
-    if not facts.ledger.step_count:
-        return {**stamp, **NOTHING}
-    findings, verdict = conclusions(facts)
-    counts: Counter[str] = Counter()
-    for finding in findings:
-        counts[finding.kind] += 1 if finding.kind == "loop" else finding.count
-    simulated = facts.ledger.usage_ratio is not None
-    peak = peak_of(facts.replay(facts.simulation) if simulated else facts.recording)
-    return {
-        **stamp,
-        "verdict": verdict.sentence[:VERDICT_CHARS],
-        "verdict_kind": verdict.kind,
-        "severity": SEVERITY[verdict.severity],
-        "kinds": " ".join(["", *sorted(counts), ""]),
-        "peak_tokens": peak.tokens,
-        "peak_source": peak.source,
-        "overflows": counts["overflow"],
-        "near_misses": counts["near_miss"],
-        "loops": counts["loop"] or int(counts["summary_not_kept"] >= LOOP_LENGTH),
-        "fallbacks": counts["fallback_summary"],
-    }
-
-
-def assess(row: Session) -> None:
-    """Assess a stored session again, with the window that the engine of today finds and people state by now."""
-    convert.ensure_current(row)
-    head, ledger = convert.load_head(row), convert.load_ledger(row)
-    columns: dict[str, Any] = {}
-    if row.window_source in LOOKED_UP:
-        window, model = judge_session(head).sourced, main_model(head)[:200]
-        stated = stated_window(model, row.format, window.source.value)
-        columns = {**convert.window_columns(window), "model": model, "model_window": stated}
-        for name, value in columns.items():
-            setattr(row, name, value)
-    judged = judge_session(head, convert.window_in_use(row))
-    words = convert.request_words_of(row) if row.assessed_by == ENGINE else None
-    if words is None:  # looked up by an older version, which may have found fewer quotations
-        words = request_words(head, ledger, convert.stored_events(row))
-        columns |= convert.request_columns(words)
-        convert.store_summaries(row, head)
-    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words)
-    Session.objects.filter(pk=row.pk).update(**columns, **assessment(facts))
-    row.refresh_from_db()
 
 
 def pending() -> QuerySet[Session]:
@@ -96,27 +24,7 @@ def pending() -> QuerySet[Session]:
     return rows.filter(outdated).order_by("-created", "ordinal")
 
 
-def prepare(name: str) -> None:
-    """Put whatever is outdated into the queue; `name` tells apart who asked."""
-    if pending().exists():
-        queue.enqueue("assess_sessions", name, priority=PRIORITY)
-
-
-def ensure_prepared() -> None:
-    """The same where nobody has asked yet, or the worker that took it is gone."""
-    if not queue.is_under_way("assess_sessions", DEAD_AFTER):
-        prepare(NOBODY)
-
-
-def run_slice(name: str) -> None:
-    """Work for about a second, then queue up again behind whatever came meanwhile."""
-    end = time.monotonic() + SLICE_SECONDS
-    while time.monotonic() < end and (session := pending().first()) is not None:
-        _tried(session)
-    prepare(name)
-
-
-def _tried(session: Session) -> None:
+def _tried(session: Session) -> bool:
     """One session that cannot be read must not keep all others waiting."""
     try:
         assess(session)
@@ -124,3 +32,13 @@ def _tried(session: Session) -> None:
         log.exception("session %s cannot be assessed", session.pk)
         stamp = {"assessed_by": ENGINE, "assessed_window": session.effective_window}
         Session.objects.filter(pk=session.pk).update(**stamp)
+    return True
+
+
+ASSESSMENTS = SlicedJob(
+    kind="assess_sessions",
+    pending=pending,
+    work_on=_tried,
+    priority=-40,  # above the text index
+    dead_after=timedelta(minutes=2),
+)

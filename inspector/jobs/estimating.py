@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
-from uuid import UUID
 
 import numpy as np
 from django.db import DatabaseError, connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from guard_core.comparison import COUNTERS, given_errors, request_counts
 from guard_core.errors import GuardError
@@ -26,6 +25,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import Errors, errors, interpolate
 from inspector.figures.decimate import thinned
 from inspector.jobs import queue
+from inspector.jobs.slices import SlicedJob
 from inspector.models import Estimate, Event, Payload, Session, TextCount
 from inspector.project import memory
 from inspector.replays.analysis import observe
@@ -36,15 +36,12 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-SLICE_SECONDS = 1.0  # then other jobs go first
 LOOK_EVERY = 0.3  # seconds between two looks whether another job waits, while a session is measured
 LONG_EVENTS = 20_000  # of a session for which the tokenizers make room
 STEP_EVENTS = 500  # counted and stored in one short transaction
 FETCHED = 50  # messages in memory at once; one may be megabytes
 READ_EVENTS = 20_000  # counts put together in one query
-PRIORITY = -60  # below every import, and below the text index
-DEAD_AFTER = timedelta(minutes=10)  # measuring a long session takes ten seconds
-NOBODY = str(UUID(int=0))  # where no import asked
+PRIORITY = -60  # below the text index
 MOST_POINTS = 2_000  # of the scatter figure
 OUR_MISTAKE = "This is our mistake. The log of the server tells more."
 ENCODINGS = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
@@ -55,33 +52,19 @@ class _Waiting(Exception):
     """Another job waits: what is not stored is done again later."""
 
 
-def prepare(name: str) -> None:
-    """Put whatever is not measured yet into the queue; `name` tells apart who asked."""
-    if pending().exists():
-        queue.enqueue("count_tokens", name, priority=PRIORITY)
-
-
-def ensure_prepared() -> None:
-    """The same where nobody has asked yet, or the worker that took it is gone."""
-    if not queue.is_under_way("count_tokens", DEAD_AFTER):
-        prepare(NOBODY)
-
-
-def pending() -> Any:
+def pending() -> QuerySet[Session]:
     """Sessions on the list that are not measured as they are now, the newest first."""
     done = Estimate.objects.filter(result__isnull=False, revision=F("session__revision"))
     return Session.objects.filter(deleted=None).exclude(pk__in=done.values("pk")).order_by("-created", "ordinal")
 
 
-def run_slice(name: str) -> None:
-    """Work for about a second, then queue up again behind whatever came meanwhile."""
-    end = time.monotonic() + SLICE_SECONDS
+def _step(session: Session) -> bool:
+    """The next step for one session; False where another job waits."""
     try:
-        while time.monotonic() < end and (session := pending().first()) is not None:
-            _work_on(session)
+        _work_on(session)
     except _Waiting:
-        pass
-    prepare(name)
+        return False
+    return True
 
 
 def _work_on(session: Session) -> None:
@@ -251,3 +234,12 @@ def _points(ledger: Ledger, heuristic: Ints) -> Points:
     ends = steps[[int(np.argmin(ratio)), int(np.argmax(ratio))]]
     shown = np.unique(np.concatenate([thinned(steps, MOST_POINTS - len(ends)), ends]))
     return Points(shown.tolist(), recorded[shown].tolist(), heuristic[shown].astype(np.int64).tolist())
+
+
+TOKEN_COUNTS = SlicedJob(
+    kind="count_tokens",
+    pending=pending,
+    work_on=_step,
+    priority=PRIORITY,
+    dead_after=timedelta(minutes=10),  # measuring a long session takes ten seconds
+)

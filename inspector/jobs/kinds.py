@@ -1,50 +1,38 @@
-"""What each kind of job does. A worker imports this module; nothing that asks for a job does."""
+"""Every kind of job, and what it does. A worker imports this module; nothing that asks for a job does."""
 
 from __future__ import annotations
 
-from inspector.ingest import importing
-from inspector.jobs import assessing, estimating, recounting
+from typing import Any
+
+from inspector.ingest.importing import IMPORTS, run_import
+from inspector.jobs import recounting
+from inspector.jobs.assessing import ASSESSMENTS
+from inspector.jobs.estimating import TOKEN_COUNTS
+from inspector.jobs.indexing import TEXT_INDEX
+from inspector.jobs.leased import LeasedJob
 from inspector.jobs.queue import does
-from inspector.pages.gallery import runs
-from inspector.storage import deleting, search
+from inspector.jobs.slices import SlicedJob
+from inspector.pages.gallery.runs import GALLERY_RUNS, run_gallery
+from inspector.storage import deleting
+
+LEASED: tuple[LeasedJob[Any], ...] = (IMPORTS, GALLERY_RUNS)
+SLICED: tuple[SlicedJob, ...] = (ASSESSMENTS, TEXT_INDEX, TOKEN_COUNTS)
+
+for job in SLICED:
+    does(job.kind)(job.run)
+does(GALLERY_RUNS.kind)(run_gallery)
+does(recounting.KIND)(recounting.run)
 
 
-@does("import_recording")
+@does(IMPORTS.kind)
 def import_recording(job_id: str) -> None:
-    importing.run_import(job_id)
-    search.prepare(job_id)
-    estimating.prepare(job_id)
-
-
-@does("play_gallery")
-def play_gallery(run_id: str) -> None:
-    runs.run_gallery(run_id)
-
-
-@does("index_texts")
-def index_texts(name: str) -> None:
-    """A slice of the text index; named after the import that asked."""
-    search.run_slice(name)
-
-
-@does("count_tokens")
-def count_tokens(name: str) -> None:
-    """A slice of the tokenizer counts and of the errors of estimators; named after the import that asked."""
-    estimating.run_slice(name)
+    """What a new session is not seen without, then what comes later."""
+    run_import(job_id)
+    TEXT_INDEX.prepare(job_id)
+    TOKEN_COUNTS.prepare(job_id)
 
 
 @does("purge_deleted")
 def purge_deleted(session_id: str) -> None:
     """Runs when the time for an undo is over; it is named after one of the sessions, and takes all that are due."""
     deleting.purge_slice()
-
-
-@does("assess_sessions")
-def assess_sessions(name: str) -> None:
-    """A slice of the verdicts that a changed window or engine has made outdated; named after who asked."""
-    assessing.run_slice(name)
-
-
-@does("recount_columns")
-def recount_columns(session_id: str) -> None:
-    recounting.run(session_id)

@@ -49,6 +49,11 @@ def entries(kind: str) -> QuerySet[DBTaskResult]:
     return DBTaskResult.objects.filter(Q(queue_name=kind) | Q(task_path=f"{OLDER}.{kind}"))
 
 
+def about(entry: DBTaskResult) -> str:
+    """What the job of an entry is about."""
+    return str(next(iter(entry.args_kwargs["args"]), ""))
+
+
 def is_under_way(kind: str, lease: timedelta) -> bool:
     """Does an entry of this kind wait, or has a worker taken one within a lease."""
     return entries(kind).filter(alive(lease)).exists()

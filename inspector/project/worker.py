@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
-HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed within importing.LEASE
+HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed before a lease runs out (jobs/leased.py)
 IMPORTS = "import_recording"  # the kind of job that reads a file
 IDLE_AFTER = 5  # heartbeats without a job
 RENEW_FROM = 30_000_000  # bytes by which one import, or all jobs until it is idle, have grown a process: it begins anew
@@ -130,7 +130,7 @@ def run_ready_tasks(heart: Heartbeat) -> None:
     from django.utils.crypto import get_random_string
     from django_tasks_db.management.commands.db_worker import Worker
 
-    from inspector.ingest.importing import hand_back
+    from inspector.jobs.recovery import hand_back
 
     class Runner(Worker):
         def run_task(self, db_task_result: Any) -> None:

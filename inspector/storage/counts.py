@@ -8,8 +8,8 @@ from typing import Any
 from guard_core.costs import STARTS_TURN
 from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts
-from inspector.jobs.assessing import assessment
 from inspector.storage import convert
+from inspector.storage.assessment import assessment
 
 
 class ToolCount:

@@ -20,7 +20,7 @@ from inspector.storage.search import forget
 UNDO_FOR = timedelta(days=1)
 SLICE_SECONDS = 1.0  # then other jobs go first
 PRIORITY = -50  # below every import
-NOBODY = str(UUID(int=0))  # where no session gives the job its name
+NOBODY = str(UUID(int=0))  # where no one session gives the job its name
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

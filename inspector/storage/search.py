@@ -1,4 +1,4 @@
-"""Text search: looking things up in the index, and filling it in slices with what a session has grown by."""
+"""Text search: looking things up in the index, adding a session to it step by step, and taking it out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
-from guard_core.errors import GuardError
-from inspector.jobs import queue
 from inspector.models import Event, Payload, Session, SummaryText
 from inspector.storage import convert
 from inspector.storage.contents import Content, text_of
@@ -24,14 +21,10 @@ from inspector.storage.text_index import Entry, Place, text_index
 
 log = logging.getLogger(__name__)
 
-SLICE_SECONDS = 1.0  # then other jobs go first: a new import does not wait for the index of a long session
 STEP_EVENTS = 2_000  # indexed in one transaction, which holds the one write lock of SQLite
 STEP_CHARS = 2_000_000
 FETCHED = 50  # messages in memory at once; one may be megabytes
 FORGET_EVENTS = 100
-PRIORITY = -50  # below every import
-DEAD_AFTER = timedelta(minutes=2)  # a slice takes seconds
-NOBODY = str(UUID(int=0))  # where no import asked
 
 
 class SummaryPlace(NamedTuple):
@@ -50,48 +43,6 @@ class Found:
     more: bool
     before: int
     summaries: tuple[SummaryPlace, ...] = ()
-
-
-def prepare(name: str) -> None:
-    """Put the indexing of whatever is not indexed yet into the queue; `name` tells apart who asked."""
-    if pending().exists():
-        queue.enqueue("index_texts", name, priority=PRIORITY)
-
-
-def ensure_prepared() -> None:
-    """The same where nobody has asked yet, or the worker that took it is gone."""
-    if not queue.is_under_way("index_texts", DEAD_AFTER):
-        prepare(NOBODY)
-
-
-def pending() -> Any:
-    """Sessions on the list whose texts are not all in the index, the newest first."""
-    return Session.objects.filter(deleted=None, indexed__lt=F("events")).order_by("-created", "ordinal")
-
-
-def run_slice(name: str) -> None:
-    """Index for about a second, then queue up again behind whatever came meanwhile."""
-    end = time.monotonic() + SLICE_SECONDS
-    while time.monotonic() < end:
-        session = pending().first()
-        if session is None or not _tried(session):
-            break
-    prepare(name)
-
-
-def index_everything() -> None:
-    """Index whatever is pending, now and here: for commands."""
-    while (session := pending().first()) and _tried(session):
-        pass
-
-
-def _tried(session: Session) -> bool:
-    """One session that cannot be read must not keep all others out of the index."""
-    try:
-        return index_some(session)
-    except GuardError:
-        log.exception("session %s cannot be indexed and is left out of the text search", session.pk)
-        return Session.objects.filter(pk=session.pk).update(indexed=F("events")) > 0
 
 
 def index_some(session: Session) -> bool:

@@ -101,7 +101,8 @@ SEARCH = """
 import django; django.setup()
 from inspector.storage.query_words import parse
 from inspector.storage import search
-print(len(search.everywhere(parse("the"), None, 9, 1)), search.pending().count())
+from inspector.jobs import indexing
+print(len(search.everywhere(parse("the"), None, 9, 1)), indexing.pending().count())
 """
 
 

@@ -27,13 +27,13 @@ from inspector.data_folder.opening import open_folder
 from inspector.ingest.companions import add, arranged
 from inspector.ingest.importing import report_of, run_import
 from inspector.ingest.uploads import Received, receive
+from inspector.jobs.indexing import index_everything
 from inspector.management.refusals import refusals
 from inspector.models import Import
 from inspector.models.recordings import WAL
 from inspector.pages.imports.choosing import known_words
 from inspector.pages.shared.numbers import counted
 from inspector.project.worker import Heartbeat
-from inspector.storage import search
 
 CHUNK = 1 << 20  # bytes
 PATIENCE = 3600.0  # seconds for a file that another worker took
@@ -74,7 +74,7 @@ class Command(BaseCommand):
         if not told:
             raise CommandError("There is no file at these places.", returncode=2)
         if not options["no_index"] and told["imported"]:
-            search.index_everything()
+            index_everything()
         self.stdout.write(", ".join(f"{number:,} {word}" for word, number in sorted(told.items())))
         if told["refused"]:
             raise CommandError(f"{counted(told['refused'], 'file')} refused.", returncode=1)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from inspector.jobs import estimating
+from inspector.jobs.estimating import TOKEN_COUNTS
 from inspector.pages.estimator import presenter as present
 from inspector.pages.estimator.figure import real_against_heuristic
 from inspector.pages.overview.presenter import bias
@@ -25,7 +25,7 @@ def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
     page = frame(request, session_id)
     columns, result = load_counts(page.row), load_result(page.row)
     if result is None:
-        estimating.ensure_prepared()
+        TOKEN_COUNTS.ensure_prepared()
     context = {
         **page.context("estimator"),
         "here": page.links["estimator"],

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import cache
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 import zstandard
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -23,14 +23,12 @@ from guard_core.simulator.flow import Simulation, play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive
-from inspector.jobs import queue
-from inspector.jobs.heartbeats import silent
+from inspector.jobs.leased import LeasedJob
 from inspector.models import Import
 from inspector.models.gallery import GalleryRun
 from inspector.pages.gallery.table import Guard, Row, rows_for
 
 LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
-MAX_ATTEMPTS = 3
 NOTE_EVERY = 0.1  # seconds between two notes of progress
 KEPT_RUNS = 40  # older results are dropped; they can be made again at any time
 CANCELLED = "Cancelled. The scenarios run so far were not stored."
@@ -66,7 +64,7 @@ def start_run(chosen: tuple[Guard, ...]) -> GalleryRun:
         return known
     with transaction.atomic():
         run = GalleryRun.objects.create(choice=choice_key(chosen), engine=engine_key(), total=len(SCENARIOS))
-        queue.enqueue("play_gallery", str(run.pk))
+        GALLERY_RUNS.enqueue(run)
     return run
 
 
@@ -77,26 +75,21 @@ def cancel_run(run: GalleryRun) -> None:
     )
 
 
-def recover_runs() -> int:
-    """Take runs back from workers that died: again into the queue, or failed after MAX_ATTEMPTS."""
-    stale = GalleryRun.objects.filter(silent("heartbeat", LEASE), state=GalleryRun.State.RUNNING)
-    return sum(_take_back(run) for run in stale)
+class GalleryRuns(LeasedJob[GalleryRun]):
+    """The jobs that play all scenarios."""
 
+    kind = "play_gallery"
+    model = GalleryRun
+    silence = LEASE
+    fresh = {"done": 0}
+    begun = {"done": 0}
 
-def _take_back(run: GalleryRun) -> bool:
-    mine = GalleryRun.objects.filter(pk=run.pk, state=GalleryRun.State.RUNNING, lease=run.lease)
-    if run.attempts >= MAX_ATTEMPTS:
-        message = f"The worker died {run.attempts} times while running the scenarios. Run them again to retry."
+    def give_up(self, row: GalleryRun, mine: QuerySet[GalleryRun]) -> bool:
+        message = f"The worker died {row.attempts} times while running the scenarios. Run them again to retry."
         return bool(mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now()))
-    return _queue_again(run, mine)
 
 
-def _queue_again(run: GalleryRun, mine: Any) -> bool:
-    with transaction.atomic():
-        if not mine.update(state=GalleryRun.State.RECEIVED, lease="", done=0):
-            return False
-        queue.enqueue("play_gallery", str(run.pk))
-    return True
+GALLERY_RUNS = GalleryRuns()
 
 
 class _Ended(Exception):
@@ -105,13 +98,10 @@ class _Ended(Exception):
 
 def run_gallery(run_id: str) -> None:
     """Play all scenarios of a run and store the table. Does nothing when another worker has the run."""
-    lease = uuid4().hex
-    free = GalleryRun.objects.filter(pk=run_id, state=GalleryRun.State.RECEIVED)
-    if not free.update(state=GalleryRun.State.RUNNING, lease=lease, heartbeat=Now(), done=0):
+    lease = GALLERY_RUNS.take(run_id)
+    if not lease:
         return
-    run = GalleryRun.objects.get(pk=run_id)
-    mine = GalleryRun.objects.filter(pk=run_id, state=GalleryRun.State.RUNNING, lease=lease)
-    mine.update(attempts=run.attempts + 1)
+    run, mine = GalleryRun.objects.get(pk=run_id), GALLERY_RUNS.held(run_id, lease)
     try:
         rows = play_all(guards_of(run), _noter(mine))
         mine.update(
@@ -128,9 +118,6 @@ def run_gallery(run_id: str) -> None:
     except Exception:
         message = "An internal error stopped a scenario; see the server log."
         mine.update(state=GalleryRun.State.FAILED, message=message, finished=timezone.now())
-        raise
-    except BaseException:  # the worker is asked to end: hand the run back
-        _queue_again(run, mine)
         raise
 
 

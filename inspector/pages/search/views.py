@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from inspector.jobs.indexing import TEXT_INDEX, pending
 from inspector.models import Session
 from inspector.pages.search import presenter as present
 from inspector.pages.shared.htmx import wants_part
@@ -34,7 +35,7 @@ def search(request: HttpRequest) -> HttpResponse:
         "query": query,
         "found": present.sessions(shown, query),
         "older": present.address(query, before=shown[-1].before) if len(found) > SESSIONS else "",
-        **_state(searching.pending().count(), query),
+        **_state(pending().count(), query),
     }
     return render(request, _template(request, "all"), context)
 
@@ -67,7 +68,7 @@ def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _state(waiting: int, query: Query) -> dict[str, Any]:
     if waiting:
-        searching.ensure_prepared()
+        TEXT_INDEX.ensure_prepared()
     return {"waiting": waiting, "address": present.address(query)}
 
 

@@ -7,10 +7,11 @@ from django.db.models import QuerySet
 
 from guard_core.sessions import Sourced
 from guard_core.window_evidence import WindowJudgement, judge_session
-from inspector.jobs import assessing
+from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import ModelWindow, Session
 from inspector.models.windows import LOOKED_UP, SIMULATED
 from inspector.storage import convert
+from inspector.storage.assessment import assess
 
 
 def judgement(row: Session, window: Sourced) -> WindowJudgement:
@@ -22,7 +23,7 @@ def set_for_session(row: Session, tokens: int | None) -> None:
     """Set the window of one session; None gives it back to its model or its recording."""
     Session.objects.filter(pk=row.pk).update(window_override=tokens)
     row.refresh_from_db()
-    assessing.assess(row)
+    assess(row)
 
 
 def set_for_model(row: Session, tokens: int | None) -> None:
@@ -34,8 +35,8 @@ def set_for_model(row: Session, tokens: int | None) -> None:
             ModelWindow.objects.update_or_create(pk=row.model, defaults={"window": tokens})
         of_model(row).update(model_window=tokens)
     row.refresh_from_db()
-    assessing.assess(row)  # the others follow in a job
-    assessing.prepare(str(row.pk))
+    assess(row)  # the others follow in a job
+    ASSESSMENTS.prepare(str(row.pk))
 
 
 def is_of_model(row: Session) -> bool:

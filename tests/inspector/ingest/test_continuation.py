@@ -9,6 +9,7 @@ from guard_core.findings import Facts
 from guard_core.recordings.formats import native
 from inspector.ingest import continuation
 from inspector.ingest.uploads import keep, receive
+from inspector.jobs import indexing
 from inspector.models import Recording, Session
 from inspector.pages.library import tagging
 from inspector.storage import search
@@ -43,8 +44,8 @@ def read_into(content: bytes) -> Recording:
 
 
 def index_all() -> None:
-    while search.pending().exists():
-        search.run_slice("test")
+    while indexing.pending().exists():
+        indexing.TEXT_INDEX.run("test")
 
 
 @pytest.fixture

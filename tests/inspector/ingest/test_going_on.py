@@ -10,9 +10,9 @@ import pytest
 from django.utils import timezone
 
 from inspector.ingest import continuation, importing
-from inspector.jobs.assessing import assess
 from inspector.models import Event, Payload, Session
 from inspector.storage import convert, deleting, texts
+from inspector.storage.assessment import assess
 from tests.inspector.ingest.test_rewritten_files import answer, claude, export, question, words_of
 from tests.recordings.seeds import SEEDS, database
 

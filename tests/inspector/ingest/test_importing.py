@@ -10,9 +10,11 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from inspector.ingest import counting, importing
-from inspector.ingest.importing import Report, cancel_import, recover_imports, run_import, start_import, submit
+from inspector.ingest import counting
+from inspector.ingest.importing import IMPORTS, Report, cancel_import, run_import, start_import, submit
 from inspector.ingest.uploads import receive
+from inspector.jobs import recovery
+from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.storage import convert
 from inspector.storage.convert import load_session
@@ -176,7 +178,7 @@ def test_an_import_is_run_by_one_worker_only(bring, recording):
 def test_an_import_whose_worker_died_is_queued_again(db, folders, recording):
     job = submit(receive([recording], "a.jsonl"))
     died(job, attempts=1)
-    assert recover_imports() == 1
+    assert IMPORTS.recover() == 1
     run_import(str(job.pk))
     assert Session.objects.count() == 1
     assert DBTaskResult.objects.count() == 2
@@ -184,8 +186,8 @@ def test_an_import_whose_worker_died_is_queued_again(db, folders, recording):
 
 def test_an_import_that_kills_its_worker_fails_in_the_end(db, folders, recording):
     job = submit(receive([recording], "a.jsonl"))
-    died(job, attempts=importing.MAX_ATTEMPTS)
-    recover_imports()
+    died(job, attempts=MAX_ATTEMPTS)
+    IMPORTS.recover()
     job.refresh_from_db()
     assert job.state == "failed"
     assert "worker died" in job.message
@@ -195,7 +197,7 @@ def test_an_import_that_kills_its_worker_fails_in_the_end(db, folders, recording
 def test_a_worker_that_still_reports_is_left_alone(db, folders, recording):
     job = submit(receive([recording], "a.jsonl"))
     Import.objects.update(state="running", heartbeat=timezone.now(), lease="alive")
-    assert recover_imports() == 0
+    assert IMPORTS.recover() == 0
     job.refresh_from_db()
     assert job.lease == "alive"
 
@@ -216,7 +218,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(db, folders, recording, mon
 def test_a_broken_off_import_is_handed_back(db, folders, recording):
     job = submit(receive([recording], "a.jsonl"))
     died(job, attempts=1)
-    importing.hand_back(str(job.pk))
+    recovery.hand_back(str(job.pk))
     run_import(str(job.pk))
     assert Import.objects.get().attempts == 1
     assert Session.objects.count() == 1

@@ -17,6 +17,7 @@ from django.utils import timezone
 from guard_core.simulator.flow import Simulation, Turn
 from inspector.ingest import counting, importing
 from inspector.ingest.reading import telling
+from inspector.jobs import indexing
 from inspector.models import Event, Payload, Recording, Session
 from inspector.pages.gallery import runs
 from inspector.pages.library import tagging
@@ -113,7 +114,7 @@ def test_a_failed_reading_of_an_older_file_takes_nothing_away(bring):
 def test_what_came_anew_is_found_and_what_was_there_is_found_once(bring):
     bring(export(2))
     bring(export(3))
-    search.index_everything()
+    indexing.index_everything()
     row = Session.objects.get()
     assert [place.seq for place in search.hits(parse("question"), row, 0, 9)] == [0, 2, 4]
 
@@ -240,7 +241,7 @@ def test_events_that_were_stored_on_the_way_are_moved_and_their_row_goes(bring, 
     longer = Session.objects.get()
     assert (longer.pk, longer.events) == (row.pk, 8)
     assert Event.objects.count() == 8 == Payload.objects.count()
-    search.index_everything()
+    indexing.index_everything()
     assert search.count(parse("says"), longer) == 8
 
 

@@ -10,8 +10,8 @@ from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
 from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
-from inspector.jobs import estimating, kinds, queue
-from inspector.jobs.estimating import NOBODY
+from inspector.jobs import estimating, kinds, queue, slices
+from inspector.jobs.slices import NOBODY
 from inspector.models import Estimate, Session, TextCount
 from inspector.storage import convert, deleting, estimates
 from tests.builders import model, session, user
@@ -29,7 +29,7 @@ def coding() -> Session:
 def finish() -> None:
     while estimating.pending().exists():
         DBTaskResult.objects.all().delete()
-        estimating.run_slice("test")
+        estimating.TOKEN_COUNTS.run("test")
 
 
 def test_an_import_asks_for_the_counts_of_its_session(bring, recording):
@@ -70,8 +70,8 @@ def test_the_errors_are_those_that_the_engine_measures(coding):
 
 def test_a_slice_that_is_broken_off_leaves_whole_steps_behind(coding, monkeypatch):
     monkeypatch.setattr(estimating, "STEP_EVENTS", 40)
-    monkeypatch.setattr(estimating, "SLICE_SECONDS", 0.0001)
-    estimating.run_slice("test")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0001)
+    estimating.TOKEN_COUNTS.run("test")
     assert estimates.progress(coding) == 40
     finish()
     assert len(estimates.load_counts(coding)["cl100k"]) == coding.events
@@ -80,8 +80,8 @@ def test_a_slice_that_is_broken_off_leaves_whole_steps_behind(coding, monkeypatc
 def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
     monkeypatch.setattr(estimating, "LOOK_EVERY", 0)
     queue.enqueue("index_texts", "another", priority=-50)
-    monkeypatch.setattr(estimating, "SLICE_SECONDS", 30)
-    estimating.run_slice("test")
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 30)
+    estimating.TOKEN_COUNTS.run("test")
     assert estimates.load_counts(coding) is not None
     assert estimates.load_result(coding) is None
     finish()

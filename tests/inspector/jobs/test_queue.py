@@ -10,7 +10,7 @@ from django_tasks_db.models import DBTaskResult
 
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive
-from inspector.jobs import kinds, queue, recovery
+from inspector.jobs import kinds, queue, recovery, slices
 from inspector.models import Import, Session
 
 KINDS = ["assess_sessions", "count_tokens", "import_recording", "index_texts", "play_gallery", "purge_deleted"]
@@ -42,7 +42,7 @@ def test_an_import_that_an_earlier_version_has_queued_is_read(db, folders, recor
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_an_earlier_version_is_known(kind, db):
-    entry = queued_by_an_earlier_version(kind, recovery.NOBODY)
+    entry = queued_by_an_earlier_version(kind, slices.NOBODY)
     assert queue.entries(kind).get() == entry
     do(entry)
 
@@ -61,5 +61,5 @@ def test_a_kind_that_nobody_does_is_named(db):
 
 
 def test_two_functions_for_one_kind_are_refused():
-    with pytest.raises(ValueError, match="play_gallery"):
-        queue.does("play_gallery")(kinds.play_gallery)
+    with pytest.raises(ValueError, match="purge_deleted"):
+        queue.does("purge_deleted")(kinds.purge_deleted)

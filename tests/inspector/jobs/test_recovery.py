@@ -14,7 +14,7 @@ from inspector.data_folder import sweeping
 from inspector.ingest import importing
 from inspector.ingest.importing import run_import, submit
 from inspector.ingest.uploads import receive
-from inspector.jobs import recovery
+from inspector.jobs import recovery, slices
 from inspector.models import GalleryRun, Import, Session
 from inspector.pages.gallery import runs
 from inspector.pages.gallery.runs import start_run
@@ -41,7 +41,7 @@ def test_the_times_add_up_to_less_than_the_promise(lease):
     noticed = lease.total_seconds() + worker.HEARTBEAT_EVERY + worker.LOOK_EVERY_PIPED
     assert noticed > serving.RESTART_AFTER + START + worker.HEARTBEAT_EVERY  # the new worker is there before
     assert noticed <= PROMISE
-    assert worker.HEARTBEAT_EVERY * worker.RESUME_EVERY + recovery.SLICE_LEASE.total_seconds() <= PROMISE
+    assert worker.HEARTBEAT_EVERY * worker.RESUME_EVERY + slices.SLICE_LEASE.total_seconds() <= PROMISE
 
 
 @pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE])
@@ -93,7 +93,7 @@ def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording):
     Import.objects.update(state="running", lease="dead", heartbeat=timezone.now() - timedelta(minutes=5), attempts=1)
     DBTaskResult.objects.update(status="RUNNING")
     rung = []
-    Heartbeat(recovery.NOBODY, wake=lambda: rung.append(True)).beat()
+    Heartbeat(slices.NOBODY, wake=lambda: rung.append(True)).beat()
     assert Import.objects.get().state == "received"
     assert queued(dead) == 1
     assert rung
@@ -108,7 +108,7 @@ def test_a_text_index_that_stopped_with_its_worker_goes_on(bring, recording):
     assert kinds == {"index_texts", "count_tokens"}
     recovery.resume_slices()
     assert DBTaskResult.objects.count() == 2
-    DBTaskResult.objects.update(status="RUNNING", started_at=timezone.now() - recovery.SLICE_LEASE)
+    DBTaskResult.objects.update(status="RUNNING", started_at=timezone.now() - slices.SLICE_LEASE)
     recovery.resume_slices()
     assert DBTaskResult.objects.filter(status="READY").count() == 2
 

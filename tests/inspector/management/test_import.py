@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from inspector.jobs import indexing
 from inspector.models import Import, Session
-from inspector.storage import search
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,7 +54,7 @@ def test_a_refused_file_is_named_with_its_line(inbox):
 def test_what_was_imported_is_searchable_at_once(inbox):
     _, code = run(inbox / "good.jsonl")
     assert code == 0
-    assert not search.pending().exists()
+    assert not indexing.pending().exists()
 
 
 def test_a_damaged_file_is_read_leniently_when_asked(inbox):

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.recordings.formats import native
+from inspector.jobs import indexing
 from inspector.models import Event, Import, Payload, Recording, Session
 from inspector.storage import deleting, search
 from inspector.storage.query_words import parse
@@ -22,7 +23,7 @@ def two(bring) -> tuple[Session, Session]:
     """Two indexed sessions that share one message."""
     for title in ("first", "second"):
         bring(native.write(session(user("shared question"), model(f"answer of the {title}"), title=title)))
-    search.index_everything()
+    indexing.index_everything()
     return Session.objects.get(title="first"), Session.objects.get(title="second")
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.recordings.formats import native
+from inspector.jobs import indexing
 from inspector.models import Session
 from inspector.storage import search
 from inspector.storage.query_words import parse
@@ -25,8 +26,8 @@ def indexed(bring):
 
     def make(*events, title: str = "a session") -> Session:
         job = bring(native.write(session(*events, title=title)))
-        while search.pending().exists():
-            search.run_slice("test")
+        while indexing.pending().exists():
+            indexing.TEXT_INDEX.run("test")
         return job.recording.sessions.get()
 
     return make
@@ -148,19 +149,19 @@ def unindexed(bring):
 
 def test_what_is_not_indexed_yet_is_queued_behind_imports(unindexed, recording):
     unindexed(recording)
-    search.prepare("test")
+    indexing.TEXT_INDEX.prepare("test")
     queued = DBTaskResult.objects.get(queue_name="index_texts")
     assert queued.priority < 0
-    search.ensure_prepared()
+    indexing.TEXT_INDEX.ensure_prepared()
     assert DBTaskResult.objects.filter(queue_name="index_texts").count() == 1
 
 
 def test_a_worker_that_died_while_indexing_is_replaced(unindexed, recording):
     unindexed(recording)
-    search.prepare("test")
-    long_ago = timezone.now() - 2 * search.DEAD_AFTER
+    indexing.TEXT_INDEX.prepare("test")
+    long_ago = timezone.now() - 2 * indexing.TEXT_INDEX.dead_after
     DBTaskResult.objects.update(status="RUNNING", started_at=long_ago)
-    search.ensure_prepared()
+    indexing.TEXT_INDEX.ensure_prepared()
     assert DBTaskResult.objects.filter(queue_name="index_texts", status="READY").count() == 1
 
 
@@ -179,7 +180,7 @@ def test_somebody_else_may_write_while_texts_are_read(unindexed, monkeypatch):
     text_of = search.text_of
     read = count()
     monkeypatch.setattr(search, "text_of", lambda parts: (next(read) % 25 or written_elsewhere(), text_of(parts))[1])
-    search.index_everything()
+    indexing.index_everything()
     assert search.count(parse("needle"), Session.objects.get()) == 200
 
 

@@ -18,7 +18,7 @@ from tests.builders import model, session, user
 def finish():
     while estimating.pending().exists():
         DBTaskResult.objects.all().delete()
-        estimating.run_slice("test")
+        estimating.TOKEN_COUNTS.run("test")
 
 
 def address(row, name="session_estimator"):

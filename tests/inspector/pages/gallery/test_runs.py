@@ -7,9 +7,11 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.simulator.scenarios import SCENARIOS
+from inspector.jobs import recovery
+from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import GalleryRun
 from inspector.pages.gallery import runs as gallery
-from inspector.pages.gallery.runs import MAX_ATTEMPTS, cancel_run, recover_runs, rows_of, run_gallery, start_run
+from inspector.pages.gallery.runs import GALLERY_RUNS, cancel_run, rows_of, run_gallery, start_run
 from inspector.pages.gallery.table import Guard
 
 pytestmark = pytest.mark.django_db
@@ -81,10 +83,10 @@ def test_a_run_of_a_dead_worker_is_queued_again_and_then_given_up(few):
     late = timezone.now() - timedelta(seconds=16)
     rows = GalleryRun.objects.filter(pk=run.pk)
     rows.update(state="running", lease="dead", heartbeat=late, attempts=1)
-    assert recover_runs() == 1
+    assert GALLERY_RUNS.recover() == 1
     assert rows.get().state == "received"
     rows.update(state="running", lease="dead", heartbeat=late, attempts=MAX_ATTEMPTS)
-    recover_runs()
+    GALLERY_RUNS.recover()
     assert rows.get().state == "failed"
     assert "died 3 times" in rows.get().message
 
@@ -92,7 +94,7 @@ def test_a_run_of_a_dead_worker_is_queued_again_and_then_given_up(few):
 def test_a_living_worker_keeps_its_run(few):
     run = start_run(CURRENT)
     GalleryRun.objects.filter(pk=run.pk).update(state="running", lease="alive", heartbeat=timezone.now())
-    assert recover_runs() == 0
+    assert GALLERY_RUNS.recover() == 0
 
 
 def test_a_worker_that_is_asked_to_end_hands_its_run_back(few, monkeypatch):
@@ -106,8 +108,9 @@ def test_a_worker_that_is_asked_to_end_hands_its_run_back(few, monkeypatch):
     monkeypatch.setattr(gallery, "rows_for", stopped)
     with pytest.raises(Stop):
         run_gallery(str(run.pk))
+    recovery.hand_back(str(run.pk))
     run.refresh_from_db()
-    assert (run.state, run.lease) == ("received", "")
+    assert (run.state, run.lease, run.attempts) == ("received", "", 0)
     assert DBTaskResult.objects.count() == 2
 
 

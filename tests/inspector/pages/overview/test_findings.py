@@ -38,7 +38,7 @@ def test_hostile_words_of_a_request_are_escaped(client, bring):
 def test_a_session_of_an_older_version_is_looked_through_in_a_job(client, lost):
     Session.objects.update(requests=None, assessed_by="")
     assert LOST not in page(client, lost)  # nothing is claimed until then
-    assessing.run_slice("test")
+    assessing.ASSESSMENTS.run("test")
     lost.refresh_from_db()
     assert bytes(lost.requests)
     assert LOST in page(client, lost)

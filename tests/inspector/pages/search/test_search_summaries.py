@@ -46,7 +46,7 @@ def test_summaries_stored_by_an_older_version_are_read_in_a_job(client, summaris
     SummaryText.objects.all().delete()
     Session.objects.update(requests=None, assessed_by="")
     assert "Compaction 2</a>" not in found(client, "cafe")
-    assessing.run_slice("test")
+    assessing.ASSESSMENTS.run("test")
     assert "Compaction 2</a>" in found(client, "cafe")
 
 

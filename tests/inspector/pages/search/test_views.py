@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guard_core.recordings.formats import native
+from inspector.jobs import indexing
 from inspector.models import Session
 from inspector.storage import search
 from tests.builders import model, session, user
@@ -17,8 +18,8 @@ def row(bring) -> Session:
     bring(
         native.write(session(user("where is the needle?"), model("in the <b>needle</b> box"), user("ok"), title="Hay"))
     )
-    while search.pending().exists():
-        search.run_slice("test")
+    while indexing.pending().exists():
+        indexing.TEXT_INDEX.run("test")
     return Session.objects.get()
 
 

@@ -168,7 +168,7 @@ def test_the_list_follows_the_window_of_a_model(client, recorded):
     first, second = recorded("one"), recorded("two", prompt=70_000)
     set_window(client, first, window="75k", **{"for": "model"})
     while assessing.pending().exists():
-        assessing.run_slice("test")
+        assessing.ASSESSMENTS.run("test")
     second.refresh_from_db()
     assert (second.near_misses, second.assessed_window) == (1, 75_000)
     assert [row["title"] for row in client.get("/?has=near-miss").context["rows"]] == ["two"]
@@ -178,7 +178,7 @@ def test_the_list_follows_the_window_of_a_model(client, recorded):
 def test_sessions_of_an_older_engine_are_looked_up_and_assessed_again(recorded):
     row = recorded(name="gemini-2.5-pro")
     Session.objects.update(window=128_000, window_source="assumed", assessed_by="0.0.1/0", near_misses=9)
-    assessing.run_slice("test")
+    assessing.ASSESSMENTS.run("test")
     row.refresh_from_db()
     assert (row.window, row.window_source, row.near_misses) == (1_048_576, "model table", 0)
     assert not assessing.pending().exists()
@@ -191,7 +191,7 @@ def test_the_window_is_of_the_model_that_answered_most_calls(client, recorded):
     assert (row.model, row.window) == ("claude-opus-4-8", 1_000_000)
     assert "claude-opus-4-8 (2 calls), gpt-4o (1 call)" in text_of(client, row)
     Session.objects.update(model="gpt-4o", assessed_by="")
-    assessing.run_slice("test")
+    assessing.ASSESSMENTS.run("test")
     assert Session.objects.get().model == "claude-opus-4-8"
 
 
@@ -200,6 +200,6 @@ def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(recorded):
     type(bad.data).objects.filter(session=bad).update(ledger=b"\x28\xb5\x2f\xfd\x20\x01\x09\x00\x00\x05")
     Session.objects.update(assessed_by="")
     while assessing.pending().exists():
-        assessing.run_slice("test")
+        assessing.ASSESSMENTS.run("test")
     good.refresh_from_db()
     assert good.assessed_by == assessing.ENGINE

@@ -1,0 +1,52 @@
+"""Jobs for which no page waits: done in slices of a second, so that a new import never waits for long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from inspector.jobs import queue
+from inspector.models import Session
+
+SLICE_SECONDS = 1.0  # then other jobs go first
+SLICE_LEASE = timedelta(seconds=20)  # a slice takes seconds; one that is done twice stores the same
+NOBODY = str(UUID(int=0))  # where no import and no session asked
+
+
+@dataclass(frozen=True)
+class SlicedJob:
+    """One kind of work on sessions, the next of which is the first of `pending`."""
+
+    kind: str  # in the queue
+    pending: Callable[[], QuerySet[Session]]
+    work_on: Callable[[Session], bool]  # takes a step of about a second at most; False ends the slice
+    priority: int  # below every import
+    dead_after: timedelta  # when a page asks again for work that a worker has taken
+
+    def prepare(self, asked_by: str = NOBODY) -> None:
+        """Queue a slice where anything is pending. `asked_by`: a key that tells entries apart."""
+        if self.pending().exists():
+            queue.enqueue(self.kind, asked_by, priority=self.priority)
+
+    def ensure_prepared(self) -> None:
+        """The same where no slice waits, or the worker that took it is gone: for pages."""
+        if not queue.is_under_way(self.kind, self.dead_after):
+            self.prepare()
+
+    def resume(self) -> None:
+        """The same, as the worker asks now and then."""
+        if not queue.is_under_way(self.kind, SLICE_LEASE):
+            self.prepare()
+
+    def run(self, asked_by: str) -> None:
+        """Work for about a second, then queue up again behind whatever came meanwhile."""
+        end = time.monotonic() + SLICE_SECONDS
+        while time.monotonic() < end and (session := self.pending().first()) is not None:
+            if not self.work_on(session):
+                break
+        self.prepare(asked_by)
