@@ -85,15 +85,34 @@ def tool_key(name: str) -> int:
     return zlib.crc32(name.encode("utf-8", "surrogatepass"))
 
 
-class EventCounter:
-    """Counts events one after the other, in order, so that nobody needs to hold all of them."""
+class OpenCalls(msgspec.Struct, frozen=True):
+    """Tool calls without a result so far: those of one id, or of one name where they have no id (`by`)."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    by: str  # "id" or "name"
+    key: str
+    places: tuple[tuple[int, int], ...]  # index of the event, row of the part
+
+
+class CounterState(msgspec.Struct, frozen=True):
+    """What a counter must know to count on: how much it has counted, and the calls that wait for a result."""
+
+    events: int = 0
+    parts: int = 0
+    open_calls: tuple[OpenCalls, ...] = ()
+
+
+class EventCounter:
+    """Counts events one after the other, in order, so that nobody needs to hold all of them.
+
+    With the `state` of another counter it counts on from there, and has the rows of what it counted itself.
+    """
+
+    def __init__(self, state: CounterState = CounterState()) -> None:  # noqa: B008
+        self.count = state.events
+        self._first_part = state.parts
         self._values = _Table(EVENT_COLUMNS)
         self._parts = _Table(PART_COLUMNS)
-        self._open_calls: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        self.pairs = array("q")  # begin and end of each pair of a call and its result
+        self._open_calls = {(item.by, item.key): list(item.places) for item in state.open_calls}
 
     def add(self, event: Event) -> None:
         """Count one event."""
@@ -103,17 +122,26 @@ class EventCounter:
             answers = -1
             if isinstance(part, ToolCallPart):
                 key = ("id", part.id) if part.id else ("name", part.name)
-                self._open_calls.setdefault(key, []).append((self.count, self._parts.count))
+                self._open_calls.setdefault(key, []).append((self.count, self._part_count))
             elif isinstance(part, ToolResultPart):
                 call = _take_call(self._open_calls, part)
                 if call is not None:
-                    self.pairs.extend((call[0], self.count))
                     answers = call[1]
             self._parts.add((self.count, *row, answers))
         self.count += 1
 
+    @property
+    def state(self) -> CounterState:
+        """What another counter needs to count on."""
+        waiting = tuple(OpenCalls(by, key, tuple(places)) for (by, key), places in self._open_calls.items())
+        return CounterState(self.count, self._part_count, waiting)
+
+    @property
+    def _part_count(self) -> int:
+        return self._first_part + self._parts.count
+
     def columns(self) -> dict[str, Ints]:
-        """The columns of EVENT_COLUMNS."""
+        """The columns of EVENT_COLUMNS; IN_PAIR is missing in the flags, since a later event may still set it."""
         return self._values.columns()
 
     def parts(self) -> dict[str, Ints]:

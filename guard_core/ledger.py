@@ -5,7 +5,7 @@ All columns are int64. Counted once per session; the text is not needed again fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, STARTS_TURN, EventCounter, event_columns
 from guard_core.forms import get_form
 from guard_core.packing import decode_version, encode
-from guard_core.sessions import RecordedCompaction, Session
+from guard_core.sessions import ModelCall, RecordedCompaction, Session
 from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
 from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
@@ -38,18 +38,42 @@ STEP_COLUMNS = (
 )
 
 LEDGER_VERSION = 6  # of the stored bytes; raise it when a column is added or changes its meaning
-_SCALARS = (
-    "system_tokens",
-    "system_metadata_tokens",
-    "tools_tokens",
-    "system_recorded",
-    "tools_recorded",
-    "usage_ratio",
-    "usage_reported_from",
-    "agent",
-    "prompt_tokens_total",
-    "total_calls",
-)
+CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
+
+
+class Fixed(msgspec.Struct, frozen=True):
+    """What a ledger has beside its columns, as `Ledger` describes it."""
+
+    system_tokens: int = 0
+    system_metadata_tokens: int = 0
+    tools_tokens: int = 0
+    system_recorded: bool = False
+    tools_recorded: bool = False
+    usage_ratio: float | None = None
+    usage_reported_from: int = 0
+    agent: str = ""
+    prompt_tokens_total: int | None = None
+    total_calls: int | None = None
+
+
+def fixed_of(session: Session) -> Fixed:
+    """What a session's ledger has beside its columns."""
+    system_text, system_inline, system_metadata = parts_costs(session.system or ())
+    return Fixed(
+        system_tokens=system_text + system_inline,
+        system_metadata_tokens=system_metadata,
+        tools_tokens=sum(tool_definition_tokens(tool) for tool in session.tools or ()),
+        system_recorded=session.system is not None,
+        tools_recorded=session.tools is not None,
+        usage_ratio=session.usage_ratio,
+        usage_reported_from=session.usage_reported_from,
+        agent=session.format,
+        prompt_tokens_total=session.prompt_tokens_total,
+        total_calls=session.total_calls,
+    )
+
+
+_SCALARS = Fixed.__struct_fields__
 
 
 class Base(msgspec.Struct, frozen=True):
@@ -265,24 +289,23 @@ class Ledger:
     @classmethod
     def counted(cls, session: Session, counter: EventCounter) -> Ledger:
         """The ledger of a session whose events were counted one by one; they are not looked at again."""
-        system_text, system_inline, system_metadata = parts_costs(session.system or ())
-        events = _event_table(counter)
-        return cls(
-            events=events,
-            parts=counter.parts(),
-            steps=_step_columns(session, np.flatnonzero(events["flags"] & STARTS_TURN)),
-            bases=tuple(_base(item) for item in session.compactions),
-            system_tokens=system_text + system_inline,
-            system_metadata_tokens=system_metadata,
-            tools_tokens=sum(tool_definition_tokens(tool) for tool in session.tools or ()),
-            system_recorded=session.system is not None,
-            tools_recorded=session.tools is not None,
-            usage_ratio=session.usage_ratio,
-            usage_reported_from=session.usage_reported_from,
-            agent=session.format,
-            prompt_tokens_total=session.prompt_tokens_total,
-            total_calls=session.total_calls,
-        )
+        bases = tuple(base_of(item) for item in session.compactions)
+        calls = call_columns(session.calls, {})
+        return cls.joined(counter.columns(), counter.parts(), calls, bases, fixed_of(session))
+
+    @classmethod
+    def joined(
+        cls,
+        events: dict[str, Ints],
+        parts: dict[str, Ints],
+        calls: dict[str, Ints],
+        bases: tuple[Base, ...],
+        fixed: Fixed,
+    ) -> Ledger:
+        """The ledger of columns that were counted: EVENT_COLUMNS without IN_PAIR, PART_COLUMNS, CALL_COLUMNS."""
+        inside = np.where(_inside_pairs(parts, len(events["flags"])), IN_PAIR, 0)
+        events = {**events, "flags": events["flags"] | inside}
+        return cls(events, _step_columns(calls, events, bases), parts, bases, **msgspec.structs.asdict(fixed))
 
     def to_bytes(self) -> bytes:
         """The ledger as bytes: equal ledgers give equal bytes on any machine."""
@@ -307,22 +330,12 @@ def prefix_sums(column: Ints) -> Ints:
     return sums
 
 
-def _event_table(counter: EventCounter) -> dict[str, Ints]:
-    """The columns of EVENT_COLUMNS, from the counts of each event."""
-    columns = counter.columns()
-    columns["flags"] |= np.where(_inside_pairs(counter), IN_PAIR, 0)
-    return columns
-
-
-def _inside_pairs(counter: EventCounter) -> NDArray[np.bool_]:
-    """For every event: is there a tool call before it whose result stands at it or after it.
-
-    Results are matched by id; where ids are missing, to the oldest open call of the same name, else to the oldest.
-    """
-    pairs = np.array(counter.pairs, dtype=np.int64).reshape(-1, 2)
-    depth = np.zeros(counter.count + 1, dtype=np.int64)
-    np.add.at(depth, pairs[:, 0] + 1, 1)
-    np.add.at(depth, pairs[:, 1] + 1, -1)
+def _inside_pairs(parts: dict[str, Ints], events: int) -> NDArray[np.bool_]:
+    """For every event: is there a tool call before it whose result is in it or after it."""
+    results = np.flatnonzero(parts["answers"] >= 0)
+    depth = np.zeros(events + 1, dtype=np.int64)
+    np.add.at(depth, parts["event"][parts["answers"][results]] + 1, 1)
+    np.add.at(depth, parts["event"][results] + 1, -1)
     return np.asarray(np.cumsum(depth[:-1]) > 0)
 
 
@@ -331,40 +344,37 @@ def synthetic_columns(size: int) -> dict[str, int]:
     return {"text_tokens": size // 4, "chars": size, "bytes": size}
 
 
-def _base(compaction: RecordedCompaction) -> Base:
+def base_of(compaction: RecordedCompaction) -> Base:
+    """A recorded compaction with the costs of the messages it inserted."""
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
     figures = [-1 if tokens is None else tokens for tokens in (compaction.tokens_before, compaction.tokens_after)]
     return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures)
 
 
-def _step_columns(session: Session, starts: Ints) -> dict[str, Ints]:
-    """`starts`: the events that begin a user turn."""
-    boundaries = [compaction.at for compaction in session.compactions]
-    at = np.array([call.at for call in session.calls], dtype=np.int64)
-    turn = np.searchsorted(starts, at, side="left") - 1
-    padded = np.concatenate([np.array([-1], dtype=np.int64), starts])
+def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str, Ints]:
+    """The columns of CALL_COLUMNS. `models` numbers the models known so far; new ones are added to it."""
+    for call in calls:
+        if call.model:
+            models.setdefault(call.model, len(models))
 
     def column(name: str) -> Ints:
-        values = [getattr(call, name) for call in session.calls]
+        values = [getattr(call, name) for call in calls]
         return np.array([-1 if value is None else value for value in values], dtype=np.int64)
 
-    return {
-        "at": at,
-        "response": column("response"),
-        "prompt_tokens": column("prompt_tokens"),
-        "cached_tokens": column("cached_tokens"),
-        "cache_write_tokens": column("cache_write_tokens"),
-        "output_tokens": column("output_tokens"),
-        "epoch": np.searchsorted(np.array(boundaries, dtype=np.int64), at, side="right") - 1,
-        "user_event": padded[turn + 1],
+    columns = {name: column(name) for name in CALL_COLUMNS[:-1]}
+    return {**columns, "model": np.array([models.get(call.model, -1) for call in calls], dtype=np.int64)}
+
+
+def _step_columns(calls: dict[str, Ints], events: dict[str, Ints], bases: tuple[Base, ...]) -> dict[str, Ints]:
+    """The columns of STEP_COLUMNS: those of the calls, and what follows from the log and the recorded compactions."""
+    starts = np.flatnonzero(events["flags"] & STARTS_TURN)
+    boundaries = np.array([base.at for base in bases], dtype=np.int64)
+    turn = np.searchsorted(starts, calls["at"], side="left") - 1
+    columns = {
+        **calls,
+        "epoch": np.searchsorted(boundaries, calls["at"], side="right") - 1,
+        "user_event": np.concatenate([np.array([-1], dtype=np.int64), starts])[turn + 1],
         "turn": turn,
-        "model": _models(session),
     }
-
-
-def _models(session: Session) -> Ints:
-    numbers = {
-        name: number for number, name in enumerate(dict.fromkeys(call.model for call in session.calls if call.model))
-    }
-    return np.array([numbers.get(call.model, -1) for call in session.calls], dtype=np.int64)
+    return {name: columns[name] for name in STEP_COLUMNS}
