@@ -9,6 +9,7 @@ from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.base import RecordingFacts
 from guard_core.recordings.reading.limits import Limits
+from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.pairing import pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.recordings.reading.source import ByteSource
@@ -22,9 +23,9 @@ class FactCounter:
         self.format = format_name
         self.messages = 0
         self.compactions = 0
-        self._calls: list[int] = []
-        self._tool_calls: set[str] = set()  # of the session
-        self._tool_results: set[str] = set()
+        self._calls = self._prompt_tokens = self._most_tokens = 0
+        self._tool_calls = NumbersByName()  # of the session; only whether a name is there counts
+        self._tool_results = NumbersByName()
         self._counted = [0, 0]  # those of sessions before, and those without an id
         self._largest = 0
 
@@ -40,14 +41,16 @@ class FactCounter:
 
     def call(self, prompt_tokens: int) -> None:
         """A model call with recorded usage."""
-        self._calls.append(prompt_tokens)
+        self._calls += 1
+        self._prompt_tokens += prompt_tokens
+        self._most_tokens = max(self._most_tokens, prompt_tokens)
 
     def compaction(self) -> None:
         self.compactions += 1
 
     def tool_call(self, call_id: str = "") -> None:
         if call_id:
-            self._tool_calls.add(call_id)
+            self._tool_calls.setdefault(call_id, 1)
         else:
             self._counted[0] += 1
 
@@ -55,7 +58,7 @@ class FactCounter:
         """`chars`: code points of the result's text."""
         self._largest = max(self._largest, chars)
         if call_id:
-            self._tool_results.add(call_id)
+            self._tool_results.setdefault(call_id, 1)
         else:
             self._counted[1] += 1
 
@@ -71,12 +74,12 @@ class FactCounter:
     def facts(self) -> RecordingFacts:
         return RecordingFacts(
             format=self.format,
-            model_calls=len(self._calls),
+            model_calls=self._calls,
             messages=self.messages,
             tool_calls=len(self._tool_calls) + self._counted[0],
             tool_results=len(self._tool_results) + self._counted[1],
-            prompt_tokens_sum=sum(self._calls),
-            prompt_tokens_max=max(self._calls, default=0),
+            prompt_tokens_sum=self._prompt_tokens,
+            prompt_tokens_max=self._most_tokens,
             compactions=self.compactions,
             largest_tool_result_chars=self._largest,
         )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
+from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.source import ByteSource
-
-_BITS = 64
-_DIGEST = (1 << _BITS) - 1
 
 
 class Identities:
@@ -19,8 +18,9 @@ class Identities:
     def __init__(self, source: ByteSource, what: str) -> None:
         self._source = source
         self._what = what
-        # By id: the line, else the number, and in the last 64 bits the content's digest.
-        self._known: dict[str, int] = {}
+        self._known = NumbersByName()  # places in the two columns below
+        self._places = array("q")  # the line of each, else its number
+        self._digests = array("Q")  # of each one's content
         self._count = 0
 
     def __contains__(self, name: str) -> bool:
@@ -36,17 +36,24 @@ class Identities:
         place = line or self._count
         known = self._known.get(name)
         if known is None:
-            self._known[name] = place << _BITS | digest
+            self._add(name, place, digest)
             return False
-        if known & _DIGEST == digest or " " in name:  # words as an id: shapes of records made for tests, no messages
+        if (
+            self._digests[known] == digest or " " in name
+        ):  # words as an id: shapes of records made for tests, no messages
             return True
         other = f"{name} {digest:x}"
         if other in self._known:
             return True
-        self._known[other] = place << _BITS | digest
-        first = known >> _BITS
+        self._add(other, place, digest)
+        first = self._places[known]
         unit = "line" if line else self._what
         shown = ascii(name[:60])[1:-1]
         reason = f"the id {shown} is on {unit} {first} and, with other content, on {unit} {place}; both are kept"
         self._source.problem(reason, line)
         return False
+
+    def _add(self, name: str, place: int, digest: int) -> None:
+        self._known[name] = len(self._places)
+        self._places.append(place)
+        self._digests.append(digest)

@@ -24,6 +24,7 @@ from guard_core.recordings.formats.claude.lines import (
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
+from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.recordings.reading.rebase import view_of
 from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource
@@ -61,13 +62,13 @@ class Log:
         self.lines = lines
         self.notes = source.notes
         self.shelf = source.shelf
-        self.index: dict[str, int] = {}  # event of each uuid
-        self.results: dict[str, int] = {}  # event of each tool result
+        self.index = NumbersByName()  # event of each uuid
+        self.results = NumbersByName()  # event of each tool result
         self.pending: Compacting | None = None
         self.inserted: dict[
             str, ClaudeMessage
         ] = {}  # by uuid, those of the last compaction: the next one may keep them
-        self.answered: dict[str, int] = {}  # the last line of each API message that was taken up
+        self.answered = NumbersByName()  # the last line of each API message that was taken up
         self.late = False  # did a line come whose message had been taken up without it?
         self.folded = self.unsent = 0
 
@@ -243,7 +244,7 @@ class Log:
         """The events that a compaction kept, in order."""
         if boundary is None:
             return []
-        places = {self.index[uuid] for uuid in boundary.preserved if uuid in self.index}
+        places = {place for uuid in boundary.preserved if (place := self.index.get(uuid)) is not None}
         head, tail = (self.index.get(uuid) for uuid in boundary.segment)
         if head is not None and tail is not None:
             places.update(range(head, tail + 1))
@@ -280,7 +281,7 @@ class Log:
 
     def _without_results(self, view: View, cleared: set[str]) -> View:
         """The view with the content of some tool results replaced by the placeholder."""
-        places = sorted({self.results[call_id] for call_id in cleared if call_id in self.results})
+        places = sorted({place for call_id in cleared if (place := self.results.get(call_id)) is not None})
         segments: list[Segment] = []
         for segment in view:
             if not isinstance(segment, Span):
