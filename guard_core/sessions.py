@@ -46,7 +46,8 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     `at` is the number of log events that existed when the request was built; `response` the index of the event
     that answered it (None: it failed or is not in the file). Token counts are the provider's, None where it
-    reported nothing; `prompt_tokens` always includes cached tokens.
+    reported nothing; `prompt_tokens` always includes cached tokens. `output_tokens_at_start` is what the provider had
+    counted when the answer began, where the file has that and not the final count.
     """
 
     at: int
@@ -59,6 +60,7 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     timestamp: float | None = None
     line: int | None = None
     source_id: str = ""
+    output_tokens_at_start: int | None = None
 
 
 class Evidence(StrEnum):
@@ -120,7 +122,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     `sub_agents` are the sessions that its tool calls started, `parent` is the `source_id` of the session that this one
     belongs to: each only where the file says so. `prompt_tokens_total` is what the provider counted over all
     `total_calls` answered requests of the session, in tokens, cached ones included: of files that hold this sum and no
-    count of any call.
+    count of any call. `versions` are those of the agent that wrote the recording, each with the event from which it
+    holds (in the log's order); empty where the file has none.
     """
 
     events: tuple[Event, ...]
@@ -144,6 +147,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     usage_reported_from: int = 0  # simulated sessions only: first step at which usage is reported
     prompt_tokens_total: int | None = None
     total_calls: int | None = None
+    versions: tuple[tuple[int, str], ...] = ()
 
     @property
     def mean_prompt_tokens(self) -> int | None:

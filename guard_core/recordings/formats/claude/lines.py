@@ -162,6 +162,7 @@ def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:
         cache_write_tokens=written,
         # Before the message is complete this is the value at its start, not the number of tokens written.
         output_tokens=output if message.get("stop_reason") else None,
+        output_tokens_at_start=None if message.get("stop_reason") else output,
         model=intern(fields.text(message, "model")),
         timestamp=fields.timestamp(line.obj, "timestamp"),
         line=line.number,
@@ -175,7 +176,10 @@ def fuller(old: ModelCall | None, new: ModelCall) -> ModelCall:
         return new
     tokens = new if new.prompt_tokens else old
     output = new.output_tokens if new.output_tokens is not None else old.output_tokens
-    return msgspec.structs.replace(tokens, output_tokens=output, line=old.line, timestamp=old.timestamp)
+    start = None if output is not None else tokens.output_tokens_at_start
+    return msgspec.structs.replace(
+        tokens, output_tokens=output, output_tokens_at_start=start, line=old.line, timestamp=old.timestamp
+    )
 
 
 def parts_of(content: Any) -> tuple[Part, ...]:

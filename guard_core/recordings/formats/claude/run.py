@@ -27,6 +27,7 @@ class PrintedRun:
     titles: dict[str, str] = field(default_factory=dict)  # of sub-agents
     results: list[Line] = field(default_factory=list)
     model: str = ""
+    version: str = ""  # of Claude Code
 
 
 def run_notes(run: PrintedRun, events: Sequence[Event]) -> Iterator[str]:

@@ -44,6 +44,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.shelf import ShelvedEvents, outline
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
+from guard_core.recordings.reading.versions import single
 from guard_core.sessions import ModelCall, Session
 
 _KINDS = frozenset({"system", "assistant", "user", "result", "stream_event"})
@@ -137,6 +138,7 @@ class ClaudeStreamReader:
         else:
             if kind == "system" and subtype == "init":
                 run.model = run.model or fields.text(obj, "model")
+                run.version = run.version or fields.text(obj, "claude_code_version")
             self.notes.skip(" ".join(("line kind", kind[:60] or "(none)", subtype[:60])).strip())
 
     def _message(self, line: Line, kind: str, run: PrintedRun) -> None:
@@ -240,7 +242,7 @@ class ClaudeStreamReader:
     def _session(self, log: Log, run: PrintedRun, **about: Any) -> Session:
         answered = next((call.model for call in reversed(log.builder.calls) if call.model), "")
         about["model"] = answered or about.get("model", "")
-        session = log.session(window=window_of(run, about["model"]), **about)
+        session = log.session(window=window_of(run, about["model"]), versions=single(run.version), **about)
         return session if self.numbered else _without_lines(session)
 
     def _log(self, chain: Sequence[Node]) -> Log:

@@ -46,6 +46,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import ModelCall, Session
 
 NEAR = 4  # lines back in which a parent is looked for
@@ -97,6 +98,7 @@ class ClaudeTranscriptReader:
         self.doubled: dict[str, str] = {}  # uuids of several lines, and what the last of them is called here
         self.counter = FactCounter(ClaudeTranscriptFormat.name)
         self.prompt = Prompt(source.notes)
+        self.versions = Versions()
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
         self.moved = 0  # tool outputs that were moved to files of their own
         self.started: dict[str, str] = {}  # ids of sub-agents, with the tool call that started each
@@ -150,6 +152,7 @@ class ClaudeTranscriptReader:
         if node is None:
             return
         self.session_id = self.session_id or fields.text(obj, "sessionId")
+        self.versions.see(line.number, fields.text(obj, "version"))
         parts = parts_of(message.get("content"))
         self._count_parts(parts)
         self.moved += sum(map(is_moved, parts))
@@ -332,6 +335,7 @@ class ClaudeTranscriptReader:
             "agent": ClaudeTranscriptFormat.label,
             "title": self.title,
             "sub_agents": self.started,
+            "versions": self.versions.of(builder.outlines),
             **self._prompt(),
         }
         session = log.session(source_id=self.session_id, **about)
@@ -343,6 +347,7 @@ class ClaudeTranscriptReader:
         about = {} if self._has_main() else self._prompt()
         title = f"Sub-agent {name[:40]}"
         about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": self.session_id}
+        about["versions"] = self.versions.of(log.builder.outlines)
         return log.session(source_id=name, **about)
 
     def _log(self, path: Sequence[Node]) -> Log:

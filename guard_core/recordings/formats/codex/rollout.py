@@ -34,6 +34,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced
 from guard_core.views import View
 
@@ -424,6 +425,7 @@ class CodexRolloutReader:
             window=window if self.window else None,
             started_at=fields.timestamp(self.meta, "timestamp"),
             notes=tuple(notes),
+            versions=single(fields.text(self.meta, "cli_version")),
         )
         return Recording("codex", (session,), self.facts.facts(), self.notes)
 

@@ -34,7 +34,7 @@ _KINDS: dict[str, type[msgspec.Struct]] = {
     "compactions": RecordedCompaction,
     "guard_states": GuardState,
 }
-_COUNTS = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
+_COUNTS = ("prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "output_tokens_at_start")
 _GAP = Event(role=Role.USER, parts=(OtherPart("missing"),), meta=True)  # in the place of a missing event
 T = TypeVar("T")
 
@@ -142,7 +142,8 @@ class _Draft:
                 f"{self.missing} of {self.counts['events']} events of this session are missing", self.line
             )
         events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
-        session = msgspec.structs.replace(self.header, events=events)
+        versions = tuple(item for item in self.header.versions if 0 <= item[0] <= len(events))
+        session = msgspec.structs.replace(self.header, events=events, versions=versions)
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in _KINDS})
 
     def _checked(self, name: str) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, View
 
@@ -275,6 +276,7 @@ class OpenCodeReader:
             agent=fields.text(info, "agent") or "OpenCode",
             started_at=fields.timestamp(fields.mapping(info, "time"), "created"),
             notes=(*notes, *more),
+            versions=single(fields.text(info, "version")),
         )
 
     def _with_pruning(self) -> list[RecordedCompaction]:
