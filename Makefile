@@ -1,4 +1,4 @@
-# The two commands of the README (`make run`, `make test`) and the three a developer needs beside them.
+# The two commands of the README (`make run`, `make test`) and what a developer needs beside them.
 # Works with python >= 3.11, git and make; everything else comes from the lock files, checked by hash.
 
 PORT ?= 8000
@@ -8,13 +8,19 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: run test lint types lock wheel chromium picture
+.PHONY: run test soak lint types lock wheel chromium picture screenshots
 
 run: $(VENV)/.runtime
 	@PORT='$(PORT)' DATA_DIR='$(DATA_DIR)' exec $(BIN)/python -m inspector.project.cli serve
 
 test: $(VENV)/.dev chromium lint types
 	@$(BIN)/python -m tests.plugins.run $(ARGS)
+
+# The laws on thousands of examples each, and servers killed many times; a chance of its own at every run.
+EXAMPLES ?= 5000
+KILLS ?= 50
+soak: $(VENV)/.dev
+	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/services/test_kills.py $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -36,6 +42,10 @@ wheel: $(VENV)/.dev
 # The picture of the README, taken by the browser test that shows the same page.
 picture: $(VENV)/.dev chromium
 	@README_PICTURE=1 $(BIN)/python -m pytest -q tests/browser/test_uploading.py -k picture
+
+# Pictures of every page that a browser test opens, in tests/browser/screenshots.
+screenshots: $(VENV)/.dev chromium
+	@SCREENSHOTS=1 $(BIN)/python -m tests.plugins.run tests/browser $(ARGS)
 
 # A stamp is as new as its lock file, so an unchanged lock costs no call of pip.
 $(VENV)/.runtime: requirements/runtime.txt | $(BIN)/python

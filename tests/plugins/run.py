@@ -1,7 +1,8 @@
-"""The whole suite: what measures time alone, then everything on SQLite, then on PostgreSQL with Redis.
+"""The whole suite: what measures time alone, then everything on SQLite, then on PostgreSQL with Redis what a second
+database may change.
 
-What is left out on PostgreSQL is named in WITHOUT_DATABASE: folders of tests that can reach no database at all, which
-`test_run.py` holds them to. Any other test, the browser's too, runs on both.
+What that is, `second_database.py` says of each test. The folders of WITHOUT_DATABASE, whose tests can reach no database
+at all, are not even collected there, and `test_run.py` holds them to it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ PARALLEL = "2"  # processes; the rest of a small machine is left to the servers 
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
 TOGETHER = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", "--benchmark-disable", f"--ignore={SPEED_TESTS}")
+AGAIN = ("--second-database", *(f"--ignore={folder}" for folder in WITHOUT_DATABASE))
 REFUSED = 2
 
 
@@ -62,8 +64,7 @@ def plan(postgres: str) -> list[Run]:
         Run("Everything else, on SQLite:", TOGETHER),
     ]
     if postgres:
-        left_out = tuple(f"--ignore={folder}" for folder in WITHOUT_DATABASE)
-        runs.append(Run("Everything that can reach a database, on PostgreSQL:", (*TOGETHER, *left_out), postgres))
+        runs.append(Run("What a second database may change, on PostgreSQL:", (*TOGETHER, *AGAIN), postgres))
     return runs
 
 

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.plugins import neighbours
 from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
 from tests.plugins.scheduling import ByFolder
+from tests.plugins.second_database import is_repeated
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = {"TEST_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "TEST_REDIS_URL": "redis://127.0.0.1:1/0"}
@@ -43,15 +45,48 @@ def test_a_folder_that_is_left_out_on_postgres_can_reach_no_database(folder):
         assert "django_db" not in path.read_text(), path
 
 
-def test_every_other_folder_runs_on_both_databases():
+def test_every_other_folder_is_collected_for_both_databases():
     speed, sqlite, postgres = plan("postgresql://127.0.0.1/some")
     assert (speed.arguments[-1], speed.postgres, sqlite.postgres) == (SPEED_TESTS, "", "")
     assert postgres.postgres == "postgresql://127.0.0.1/some"
     left_out = {argument.removeprefix("--ignore=") for argument in postgres.arguments if "--ignore" in argument}
     assert left_out - {SPEED_TESTS} == set(WITHOUT_DATABASE)
+    assert "--second-database" in postgres.arguments
+    assert "--second-database" not in sqlite.arguments
     assert not [
         argument for argument in (*sqlite.arguments, *postgres.arguments) if argument.startswith(("tests/", "-m"))
     ]
+
+
+def item(nodeid: str, *fixtures: str, marks: tuple[str, ...] = ()) -> SimpleNamespace:
+    return SimpleNamespace(
+        nodeid=nodeid, fixturenames=fixtures, get_closest_marker=lambda name: name if name in marks else None
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "repeated"),
+    [
+        (item("tests/inspector/test_a.py::test_x", marks=("django_db",)), True),
+        (item("tests/inspector/test_a.py::test_x", "bring", "db"), True),
+        (item("tests/inspector/test_a.py::test_x", "settings"), False),
+        (item("tests/services/test_a.py::test_x"), True),
+        (item("tests/services/test_a.py::test_x", marks=("own_database",)), False),
+        (item("tests/browser/test_first_light.py::test_1_x"), True),
+        (item("tests/browser/test_looks.py::test_x"), False),
+    ],
+)
+def test_what_can_reach_the_database_is_repeated_and_of_the_browser_one_walk(test, repeated):
+    assert is_repeated(test) is repeated
+
+
+def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suite():
+    marked = [path for path in modules("tests/services") if "pytestmark = pytest.mark.own_database" in path.read_text()]
+    assert marked
+    for path in marked:
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "running":
+                assert "DATABASE_URL" in [keyword.arg for keyword in call.keywords], f"{path.name}:{call.lineno}"
 
 
 def test_without_postgres_it_is_sqlite_alone():

@@ -126,7 +126,8 @@ def clean_environment() -> dict[str, str]:
 @contextmanager
 def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Running]:
     """A server on the database that the suite runs on, ended with the block."""
-    environment = {**neighbours_of(data_dir), **environment}
+    if "DATABASE_URL" not in environment:
+        environment = {**neighbours_of(data_dir), **environment}
     process = command("serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environment=environment)
     lines: queue.Queue[str] = queue.Queue()
     errors: list[str] = []

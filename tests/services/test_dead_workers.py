@@ -20,6 +20,8 @@ BUSY = """
 import django; django.setup()
 from django.db import connection, transaction
 from inspector.models import Tag
+
+pytestmark = pytest.mark.own_database
 with transaction.atomic(), connection.cursor() as cursor:
     Tag.objects.update(name="locked")
     print("locked", flush=True)

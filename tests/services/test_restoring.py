@@ -18,6 +18,8 @@ from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import running, transcript
 
+pytestmark = pytest.mark.own_database
+
 Rewriter = Callable[[str, bytes], bytes | None]
 
 

@@ -15,6 +15,8 @@ import pytest
 
 from tests.services.server import Running, running, transcript, until
 
+pytestmark = pytest.mark.own_database
+
 DISK = 48 * 2**20  # bytes of the small disk
 LARGE = 60 * 2**20  # bytes of a file that it cannot hold
 

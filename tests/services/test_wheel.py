@@ -12,6 +12,8 @@ import pytest
 
 from tests.services.server import ROOT, clean_environment
 
+pytestmark = pytest.mark.own_database
+
 WANTED = ("templates", "static")
 
 

@@ -1,0 +1,36 @@
+"""What runs once more on PostgreSQL (`--second-database`): every test that can reach the database of the suite, and of
+the browser's tests one walk through the application.
+
+The rest of the browser's tests look at pages, which are the same whatever database their rows come from: the views that
+make them run on both.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+WALK = "tests/browser/test_first_light.py"
+SERVERS = "tests/services/"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--second-database", action="store_true", help="only tests that a second database may change")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("second_database"):
+        return
+    others = [item for item in items if not is_repeated(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if is_repeated(item)]
+
+
+def is_repeated(item: pytest.Item) -> bool:
+    """Can a second database make a difference to this test."""
+    if item.get_closest_marker("own_database"):
+        return False
+    if item.nodeid.startswith((WALK, SERVERS)):
+        return True
+    fixtures = getattr(item, "fixturenames", ())
+    return bool(item.get_closest_marker("django_db")) or not {"db", "transactional_db"}.isdisjoint(fixtures)
