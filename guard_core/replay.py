@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,23 +113,26 @@ def replay(
     request: str | None = None,
     todos: tuple[Todo, ...] = (),
     each: Callable[[int], object] = lambda done: None,
+    after: Trace | None = None,
 ) -> Trace:
     """Run a session's log under a policy.
 
     `window` in tokens. `usage` says what the provider counts (default: the simulated ratio, else the heuristic times
-    the default
-    factor, assumed and never reported). `summarizer` defaults to the recorded sizes. `session` gives texts to the
-    summariser and to what it writes. `request` replaces the words of every turn ("" for none). `each` is called with
-    the number of steps replayed so far, often; what it raises ends the replay.
+    the default factor, assumed and never reported). `summarizer` defaults to the recorded sizes. `session` gives texts
+    to the summariser and to what it writes. `request` replaces the words of every turn ("" for none). `each` is called
+    with the number of steps replayed so far, often; what it raises ends the replay. `after` is a replay of the log's
+    beginning whose steps are taken over: guard_core.extension says where that gives the same trace.
     """
     job = make_job(ledger, policy, window, usage, summarizer, session, request, todos)
     columns = empty_columns(ledger, policy)
-    compactions: list[CompactionRecord] = []
-    heads = Heads()
-    state: State = policy.start()
-    for step, part, after in iter_steps(job):
+    compactions = [_still_open(record, len(after), ledger) for record in after.compactions] if after else []
+    heads = Heads(after.heads if after else (WHOLE_LOG,))
+    state: State = after.state if after else policy.start()
+    if after:
+        _take_over(columns, after)
+    for step, part, state_after in iter_steps(job, len(after) if after else 0, state):
         each(step)
-        state = after
+        state = state_after
         if isinstance(part, Quiet):
             _write_quiet(columns, step, part, heads)
         else:
@@ -152,8 +156,8 @@ def replay(
 class Heads:
     """The heads of a trace, each once as long as neighbouring steps share it."""
 
-    def __init__(self) -> None:
-        self.heads: list[Head] = [WHOLE_LOG]
+    def __init__(self, heads: tuple[Head, ...] = (WHOLE_LOG,)) -> None:
+        self.heads = list(heads)
 
     def place(self, head: Head) -> int:
         """The index of a head, which may be a new one."""
@@ -168,16 +172,15 @@ class Heads:
         return self.place(head_of(view, at))
 
 
-def iter_steps(job: Job) -> Iterator[tuple[int, Quiet | Decided, State]]:
-    """The crux: a step, what happened from it on, and the policy's state after that.
+def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet | Decided, State]]:
+    """The crux: a step, what happened from it on, and the policy's state after that. It begins at `step` with `state`.
 
     Each step is either decided by itself or lies in a run that the policy looked ahead over. Both give the same
     numbers.
     """
     policy, run = job.policy, job.run
     steps = run.ledger.step_count
-    state: State = policy.start()
-    step, calm, block = 0, CALM, FIRST_BLOCK
+    calm, block = CALM, FIRST_BLOCK
     while step < steps:
         if calm >= CALM:
             quiet = policy.scan(run, step, min(step + block, steps), state)
@@ -289,6 +292,20 @@ def empty_columns(ledger: Ledger, policy: Policy) -> dict[str, NDArray[Any]]:
     columns = {column.name: column.empty(ledger.step_count) for column in (*COMMON_COLUMNS, *policy.columns)}
     columns["recorded_prompt_tokens"] = ledger.steps["prompt_tokens"].copy()
     return columns
+
+
+def _take_over(columns: dict[str, NDArray[Any]], before: Trace) -> None:
+    """Write the steps of a replay of the log's beginning; what was recorded is in the columns already."""
+    for name in columns.keys() - {"recorded_prompt_tokens"}:
+        columns[name][: len(before)] = before.columns[name]
+
+
+def _still_open(record: CompactionRecord, steps: int, ledger: Ledger) -> CompactionRecord:
+    """A compaction in the last turn of a log that had so many steps: the turn may have got longer."""
+    if record.turn_end != steps:
+        return record
+    turns = ledger.steps["user_event"]
+    return msgspec.structs.replace(record, turn_end=int(np.searchsorted(turns, turns[record.step], side="right")))
 
 
 def _write_quiet(columns: dict[str, NDArray[Any]], step: int, quiet: Quiet, heads: Heads) -> None:

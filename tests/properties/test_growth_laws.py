@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 
 import msgspec
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from guard_core.attribution import attribute
 from guard_core.chunks import ROWS, GrowingLedger, joined, read_state
+from guard_core.extension import basis, extended
 from guard_core.ledger import Ledger
+from guard_core.policies.base import dump_state, load_state
+from guard_core.replay import replay
 from guard_core.sessions import Session
+from guard_core.usage import usage_for
 from tests.properties import test_attribution_laws as counted
-from tests.properties.strategies import sessions
+from tests.properties.strategies import sessions, summarizers, windows
+from tests.properties.test_policy_laws import listed_policies
 
 SMALL = {"events": 3, "calls": 2, "bases": 1}  # rows of a chunk, so that few events cross many borders
 any_sessions = st.one_of(sessions(), counted.sessions())
@@ -88,3 +95,21 @@ def test_growing_by_one_event_writes_at_most_one_chunk(session):
     growing = store.resumed()
     growing.add(session.events[:1])
     assert store.store(growing) == len(session.events[:1])
+
+
+@given(sessions(), listed_policies(), windows, summarizers, st.data())
+def test_an_extended_trace_is_the_one_replayed_from_the_beginning(session, policy, window, summarizer, data):
+    first = beginning(session, data.draw(st.integers(0, len(session.events))))
+    before, ledger = Ledger.of(first), Ledger.of(session)
+    known = {"window": window, "summarizer": summarizer}
+    attribution = attribute(before)
+    then, now = usage_for(before, attribution), usage_for(ledger, attribute(ledger))
+    trace = replay(before, policy, usage=then, **known)
+    rests_on = basis(before, policy, len(trace), usage=then, **known)
+    again = dataclasses.replace(trace, state=load_state(policy, dump_state(trace.state)))
+    longer = extended(again, rests_on, ledger, policy, usage=now, **known)
+    whole = replay(ledger, policy, usage=now, **known)
+    if longer is not None:
+        assert longer.digest() == whole.digest()
+        assert (longer.state, longer.notes) == (whole.state, whole.notes)
+    event(f"extended: {longer is not None}")
