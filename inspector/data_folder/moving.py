@@ -56,7 +56,7 @@ def _copy(model: type[models.Model], say: Callable[[str], object]) -> int:
     """All rows of a table. Foreign keys are checked at the end of the transaction, so the order does not matter."""
     fields = model._meta.concrete_fields
     quote = connections[TARGET].ops.quote_name
-    columns = ", ".join(quote(field.column) for field in fields)
+    columns = ", ".join(quote(field.column) for field in fields if field.column)
     count = 0
     statement = f"COPY {quote(model._meta.db_table)} ({columns}) FROM STDIN"
     with connections[TARGET].cursor() as cursor, cursor.cursor.copy(statement) as copy:

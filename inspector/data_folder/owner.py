@@ -51,7 +51,7 @@ class Lease:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._folder_file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        self.files = (self._folder_file,)
+        self.files: tuple[int, ...] = (self._folder_file,)
 
     def close(self) -> None:
         for file in self.files:

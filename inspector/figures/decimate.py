@@ -71,4 +71,4 @@ def _first_equal(part: NDArray[Any], best: NDArray[Any], edges: Ints) -> Ints:
     bucket = np.repeat(np.arange(len(best)), np.diff(edges))
     hits = np.flatnonzero(part == best[bucket])
     _, first = np.unique(bucket[hits], return_index=True)
-    return (hits[first] + edges[0]).astype(np.int64)
+    return np.asarray(hits[first] + edges[0], dtype=np.int64)

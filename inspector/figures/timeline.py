@@ -175,7 +175,7 @@ def recorded_compaction_steps(ledger: Ledger) -> Ints:
     return np.flatnonzero(np.diff(made, prepend=0) > 0)
 
 
-def peaks(values: Floats, low: Floats | float, high: NDArray[Any] | float) -> Ints:
+def peaks(values: Floats, low: NDArray[Any] | float, high: NDArray[Any] | float) -> Ints:
     """The highest step of each unbroken run of values above `low` and not above `high`, both for all steps or each."""
     shown = np.nan_to_num(values)
     near = np.append((shown > low) & (shown <= high), False)

@@ -128,7 +128,8 @@ def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
     with transaction.atomic():
         if not mine.update(state=state, finished=timezone.now(), **more):
             return False
-        drop_unused(job.recording_id)
+        if job.recording_id is not None:
+            drop_unused(job.recording_id)
     return True
 
 

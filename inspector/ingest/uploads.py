@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
@@ -65,7 +65,7 @@ class HashedUploads(TemporaryFileUploadHandler):
 
     def file_complete(self, file_size: int) -> Any:
         with self._removed_on_error():
-            file = super().file_complete(file_size)
+            file: Any = super().file_complete(file_size)  # an UploadedFile declares no hash of its own
         file.sha256 = self.digest.hexdigest()
         return file
 
@@ -80,7 +80,7 @@ class HashedUploads(TemporaryFileUploadHandler):
             raise
 
 
-def take(file: UploadedFile, name: str) -> Received:
+def take(file: UploadedFile[Any], name: str) -> Received:
     """Take over a file of a form, by another name: nothing of it stays under its own. Raises as `receive`."""
     digest, size = getattr(file, "sha256", ""), file.size or 0
     if not digest or not isinstance(file, TemporaryUploadedFile) or size == 0:
@@ -205,7 +205,7 @@ def _begins_with(longer: Path, shorter: Path) -> bool:
     return True
 
 
-def drop_unused(recording_id: object) -> bool:
+def drop_unused(recording_id: UUID) -> bool:
     """Forget a recording that no session and no import under way needs, and older files of it, their bytes too."""
     with transaction.atomic():
         recording = Recording.objects.select_for_update().filter(pk=recording_id).first()

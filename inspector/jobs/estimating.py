@@ -150,7 +150,7 @@ def _measured(session: Session, state: Estimate) -> Result:
     columns, look, parts = counts_of(state.tokenizer or b""), _Look(), _under_way.of(session)
     ahead = parts("forecast", lambda: forecast(ledger, look))
     between = parts("interpolation", lambda: interpolate(ledger, each=look))
-    weighed = {}
+    weighed: dict[str, Errors] = {}
     for column, name in ENCODINGS.items():
         known = parts(name, partial(interpolate, ledger, columns[column], look, stretches=False)).overall
         weighed |= {name: known} if known is not None else {}

@@ -22,6 +22,7 @@ def send(job_id: UUID | str) -> None:
     if not settings.REDIS_URL:
         return
     try:
-        async_to_sync(get_channel_layer().group_send)(group(job_id), {"type": "changed"})
+        if (layer := get_channel_layer()) is not None:
+            async_to_sync(layer.group_send)(group(job_id), {"type": "changed"})
     except Exception:
         log.warning("a hint was not sent; watchers will find out by themselves", exc_info=True)

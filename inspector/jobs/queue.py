@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django_tasks import task
-from django_tasks_db.models import DBTaskResult
+from django_tasks_db.models import DBTaskResult, DBTaskResultQuerySet
 
 from inspector.jobs.heartbeats import alive
 
@@ -44,7 +44,7 @@ def enqueue(kind: str, about: str, *, priority: int = 0, run_after: datetime | N
     run_job.using(queue_name=kind, priority=priority, run_after=run_after).enqueue(about, kind)
 
 
-def entries(kind: str) -> QuerySet[DBTaskResult]:
+def entries(kind: str) -> DBTaskResultQuerySet:
     """The entries of a kind, whatever became of them; those that an older version has queued, too."""
     return DBTaskResult.objects.filter(Q(queue_name=kind) | Q(task_path=f"{OLDER}.{kind}"))
 

@@ -1,6 +1,8 @@
 """The text index, which no model describes: FTS5 on SQLite, tsvector on PostgreSQL (inspector/storage/text_index.py)."""
 
+from django.apps.registry import Apps
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 SQLITE = (
     "CREATE VIRTUAL TABLE inspector_text USING fts5(words, content='', tokenize=\"unicode61 remove_diacritics 2\")",
@@ -14,12 +16,12 @@ POSTGRES = (
 )
 
 
-def create(apps, schema_editor):
+def create(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     for statement in POSTGRES if schema_editor.connection.vendor == "postgresql" else SQLITE:
         schema_editor.execute(statement)
 
 
-def drop(apps, schema_editor):
+def drop(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     schema_editor.execute("DROP TABLE inspector_text")
 
 

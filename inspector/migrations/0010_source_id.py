@@ -3,7 +3,9 @@ the newer ones that its sessions went on in."""
 
 import msgspec
 import zstandard
+from django.apps.registry import Apps
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 AT_ONCE = 50  # heads in memory
 
@@ -14,7 +16,7 @@ class Head(msgspec.Struct):
     source_id: str = ""
 
 
-def name_sessions(apps, schema_editor):
+def name_sessions(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Sessions whose head cannot be read stay without a name, and are stored anew when they come again."""
     session_model, data_model = apps.get_model("inspector", "Session"), apps.get_model("inspector", "SessionData")
     unpack = zstandard.ZstdDecompressor().decompress

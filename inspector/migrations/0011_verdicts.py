@@ -1,10 +1,12 @@
 """Verdicts, findings and peaks on the session list, and context windows that people state for models."""
 
+from django.apps.registry import Apps
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.models import F
 
 
-def take_recorded_peaks(apps, schema_editor):
+def take_recorded_peaks(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Until a job has assessed a session, its peak is the largest recorded prompt."""
     sessions = apps.get_model("inspector", "Session").objects.using(schema_editor.connection.alias)
     sessions.filter(prompt_tokens_max__gt=0).update(peak_tokens=F("prompt_tokens_max"), peak_source="recorded")

@@ -15,7 +15,7 @@ from inspector.project.trouble import trouble_of
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]  # of scope, receive and send; each library has other types for them
 
 UPLOAD_PATHS = ("/recordings/",)
 ENVELOPE_BYTES = 64 * 1024  # what multipart adds around a file

@@ -4,6 +4,8 @@ no view gives by itself."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
@@ -25,13 +27,14 @@ class RequestHeaders:
     sync_capable = True
     async_capable = True
 
-    def __init__(self, get_response) -> None:
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         self.get_response = get_response
-        if iscoroutinefunction(get_response):
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
             markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest):
-        if iscoroutinefunction(self):
+    def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
+        if self.is_async:
             return self._later(request)
         return dressed(request, self.get_response(request))
 

@@ -10,7 +10,7 @@ from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.urls import path, re_path
 
-from inspector.api.sockets import ImportConsumer, NoSuchSocket
+from inspector.api.sockets import ImportConsumer, NoSuchSocket, SafeConsumer
 from inspector.project.body_limit import App, Message, Receive, Send
 
 
@@ -46,11 +46,16 @@ def same_origin(headers: dict[bytes, bytes]) -> bool:
     return name in allowed and found == f"http://{host}"
 
 
+def _application(consumer: type[SafeConsumer]) -> Any:
+    """A consumer as what a path leads to: the types of Django know views of HTTP only."""
+    return consumer.as_asgi()
+
+
 sockets = OriginCheck(
     URLRouter(
         [
-            path("ws/imports/<uuid:pk>/", ImportConsumer.as_asgi()),
-            re_path(r"^.*$", NoSuchSocket.as_asgi()),
+            path("ws/imports/<uuid:pk>/", _application(ImportConsumer)),
+            re_path(r"^.*$", _application(NoSuchSocket)),
         ]
     )
 )

@@ -21,30 +21,30 @@ class Task(msgspec.Struct, frozen=True):
     choice: Choice
 
 
-class Progress(Message):
+class Progress(Message, frozen=True):
     """Steps replayed, of all."""
 
     done: int
     total: int
 
 
-class Ready(Message):
+class Ready(Message, frozen=True):
     """The analysis is there; from now on pages can be asked for."""
 
 
-class Failed(Message):
+class Failed(Message, frozen=True):
     """There will be no analysis: why, in words for a person."""
 
     words: str
 
 
-class Ask(Message):
+class Ask(Message, frozen=True):
     """A page of the session: the text values of the request's META."""
 
     meta: dict[str, str]
 
 
-class Page(Message):
+class Page(Message, frozen=True):
     """The answer to an Ask: whatever status the page has."""
 
     status: int

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from inspector.project import memory
@@ -100,12 +100,12 @@ class _Keeper:
     """Looks through the caches of this process while there is something in them."""
 
     def __init__(self) -> None:
-        self._caches: WeakSet[Kept] = WeakSet()
+        self._caches: WeakSet[Kept[Any]] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.idle_seconds = IDLE_SECONDS
 
-    def look_after(self, cache: Kept) -> None:
+    def look_after(self, cache: Kept[Any]) -> None:
         with self._lock:
             self._caches.add(cache)
             if self._thread is None:

@@ -259,20 +259,23 @@ def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEve
     return dict(zip(numbers, _events(row, rows), strict=True))
 
 
-def load_content(body: bytes) -> Content:
+def load_content(body: bytes | memoryview) -> Content:
     """The message in a payload's bytes."""
     return decode(_unpack(body), Content, "message")
 
 
 def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
     """All messages of a stored session, or of one that is being imported, without place and time, few in memory."""
-    row = value if isinstance(value, Session) else value.row
-    for body in _bodies(value.keys) if row is None else _bodies_of(row):
+    if isinstance(value, StoredTexts):
+        bodies = _bodies(value.keys) if value.row is None else _bodies_of(value.row)
+    else:
+        bodies = _bodies_of(value)
+    for body in bodies:
         content = load_content(body)
         yield CoreEvent(content.role, content.parts, author=content.author, meta=content.meta)
 
 
-def _bodies_of(row: Session) -> Iterator[bytes]:
+def _bodies_of(row: Session) -> Iterator[bytes | memoryview]:
     """In queries that end before the next text is used: SQLite refuses a write, by this connection, of whoever still
     reads while another connection has written."""
     rows = Event.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
@@ -282,7 +285,7 @@ def _bodies_of(row: Session) -> Iterator[bytes]:
         start += FEW
 
 
-def _bodies(keys: Sequence[bytes]) -> Iterator[bytes]:
+def _bodies(keys: Sequence[bytes]) -> Iterator[bytes | memoryview]:
     for first in range(0, len(keys), FEW):
         some = keys[first : first + FEW]
         bodies = dict(Payload.objects.filter(sha256__in=some).values_list("sha256", "body"))
@@ -413,7 +416,7 @@ def _pack(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data)
 
 
-def _unpack(data: bytes) -> bytes:
+def _unpack(data: bytes | memoryview) -> bytes:
     """One decompressor a thread: making one costs more than a message does."""
     if not hasattr(_local, "decompressor"):
         _local.decompressor = zstandard.ZstdDecompressor()

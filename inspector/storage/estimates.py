@@ -13,8 +13,8 @@ from guard_core.ledger import Ints
 from guard_core.measurement import Errors
 from guard_core.packing import decode, encode
 from inspector.models import Estimate, Session
-from inspector.storage import convert
 from inspector.storage.byte_cache import Kept
+from inspector.storage.texts import ZSTD_LEVEL
 
 KEPT_BYTES = 40_000_000  # of columns in a process
 COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
@@ -82,14 +82,14 @@ def packed_result(result: Result) -> bytes:
     return _compressed(encode(result))
 
 
-def counts_of(stored: bytes) -> dict[str, Ints]:
+def counts_of(stored: bytes | memoryview) -> dict[str, Ints]:
     """Tokens of every event by each of COLUMNS, from what `packed_counts` gave."""
     return unpack_columns(decode(_plain(stored), Packed, "tokenizer counts"))
 
 
 def _compressed(data: bytes) -> bytes:
-    return zstandard.compress(data, convert.ZSTD_LEVEL)
+    return zstandard.compress(data, ZSTD_LEVEL)
 
 
-def _plain(data: bytes) -> bytes:
+def _plain(data: bytes | memoryview) -> bytes:
     return zstandard.decompress(bytes(data))

@@ -8,7 +8,7 @@ lies in one place of the index there, or in few. Entries of events that are gone
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -41,9 +41,9 @@ class Place(NamedTuple):
 class TextIndex(Protocol):
     """What both databases offer."""
 
-    def add(self, session: Session, entries: Iterable[Entry]) -> None: ...
+    def add(self, session: Session, entries: Sequence[Entry]) -> None: ...
 
-    def remove(self, session: Session, entries: Iterable[Entry]) -> None: ...
+    def remove(self, session: Session, entries: Sequence[Entry]) -> None: ...
 
     def drop(self, session: Session) -> bool: ...
 
@@ -62,14 +62,14 @@ def text_index() -> TextIndex:
 class SqliteIndex:
     """FTS5, contentless: it keeps words and places, never a second copy of a text."""
 
-    def add(self, session: Session, entries: Iterable[Entry]) -> None:
+    def add(self, session: Session, entries: Sequence[Entry]) -> None:
         """One statement for all, during which other threads run: a call for each would wait for them each time."""
         words = msgspec.json.encode({entry.event_id: entry.text for entry in entries}).decode()
         statement = "INSERT INTO inspector_text (rowid, words) SELECT CAST(key AS INTEGER), value FROM json_each(%s)"
         with connection.cursor() as cursor:
             cursor.execute(statement, [words])
 
-    def remove(self, session: Session, entries: Iterable[Entry]) -> None:
+    def remove(self, session: Session, entries: Sequence[Entry]) -> None:
         """A contentless index forgets an entry only when it is told the text it had."""
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text (inspector_text, rowid, words) VALUES ('delete', %s, %s)"
@@ -118,9 +118,11 @@ class SqliteIndex:
     def _below(self, key: UUID, row: int) -> int:
         """The first row of the session's events around a row; a session that has grown lies in several places."""
         log = Event.objects.filter(session_id=key).order_by("seq").values_list("id", "seq")
-        (first, _), (last, seq) = log.first(), log.last()
-        if last - first == seq:
-            return int(first)
+        lowest, highest = log.first(), log.last()
+        if lowest is None or highest is None:  # purged meanwhile
+            return row
+        if highest[0] - lowest[0] == highest[1]:
+            return int(lowest[0])
         other = Event.objects.filter(id__lt=row).exclude(session_id=key).order_by("-id").values_list("id", flat=True)
         return int(other.first() or 0) + 1
 
@@ -136,12 +138,12 @@ class SqliteIndex:
 class PostgresIndex:
     """tsvector under a GIN index. Texts are cut into words here, so that both databases find the same."""
 
-    def add(self, session: Session, entries: Iterable[Entry]) -> None:
+    def add(self, session: Session, entries: Sequence[Entry]) -> None:
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text VALUES (%s, %s, to_tsvector('simple', %s))"
-            cursor.executemany(statement, self._pieces(session, entries))
+            cursor.executemany(statement, list(self._pieces(session, entries)))
 
-    def remove(self, session: Session, entries: Iterable[Entry]) -> None:
+    def remove(self, session: Session, entries: Sequence[Entry]) -> None:
         with connection.cursor() as cursor:
             numbers = [entry.event_id for entry in entries]
             cursor.execute("DELETE FROM inspector_text WHERE event_id = ANY(%s)", [numbers])
@@ -180,7 +182,7 @@ class PostgresIndex:
             )
         ]
 
-    def _pieces(self, session: Session, entries: Iterable[Entry]) -> Iterator[tuple[int, UUID, str]]:
+    def _pieces(self, session: Session, entries: Sequence[Entry]) -> Iterator[tuple[int, UUID, str]]:
         for event_id, text in entries:
             plain = text.translate(_BREAKS) if text.isascii() else _GAPS.sub(" ", fold(text))
             for start in range(0, len(plain), PIECE_CHARS):

@@ -174,11 +174,12 @@ class _Batch:
 
 def _compressed(texts: dict[bytes, bytes]) -> dict[bytes, bytes]:
     compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
-    plain = list(texts.values())
-    if len(plain) == 1:
-        bodies = [compressor.compress(plain[0])]
+    plain: list[bytes | bytearray | memoryview] = list(texts.values())
+    if len(plain) < 2:
+        bodies = [compressor.compress(text) for text in plain]
     else:
-        bodies = [segment.tobytes() for segment in compressor.multi_compress_to_buffer(plain)] if plain else []
+        segments = compressor.multi_compress_to_buffer(plain)
+        bodies = [segments[place].tobytes() for place in range(len(segments))]
     return dict(zip(texts, bodies, strict=True))
 
 

@@ -18,39 +18,39 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """One thing told."""
 
 
-class Progress(Message):
+class Progress(Message, frozen=True):
     """Bytes read, of all."""
 
     done: int
     total: int
 
 
-class Read(Message):
+class Read(Message, frozen=True):
     """The file is read; so many events are in its sessions."""
 
     events: int
 
 
-class Look(Message):
+class Look(Message, frozen=True):
     """What the provider reported for the calls of the first session."""
 
     found: FirstLook
 
 
-class Cut(Message):
+class Cut(Message, frozen=True):
     """Of the events told of the first session so many stand; the others are not in it."""
 
     count: int
 
 
-class Begin(Message):
+class Begin(Message, frozen=True):
     """A session of this format follows, which its agent calls so."""
 
     format: str
     source_id: str
 
 
-class Batch(Message):
+class Batch(Message, frozen=True):
     """The next events of the session."""
 
     texts: list[bytes]  # contents.packed
@@ -61,13 +61,13 @@ class Batch(Message):
     source_ids: list[str]
 
 
-class End(Message):
+class End(Message, frozen=True):
     """The session is whole."""
 
     head: bytes  # packing.encode of the session without its events
 
 
-class Done(Message):
+class Done(Message, frozen=True):
     """The end of the file, what is to be told of it as a whole, and how many sessions were above the limit."""
 
     format: str
@@ -76,7 +76,7 @@ class Done(Message):
     left_out: int
 
 
-class Failed(Message):
+class Failed(Message, frozen=True):
     """The file cannot be read: the name of a RecordingError, "memory", "system", or a "mistake" of ours."""
 
     kind: str

@@ -187,8 +187,8 @@ def files(paths: list[Path]) -> Iterator[Given]:
             found = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
             place = str(Path(path.name, Path(folder).relative_to(path)).as_posix())
             for unit in arranged([(place, item.name) for item in found]):
-                wal = None if unit.wal is None else found[unit.wal]
-                yield Given(found[unit.file], False, wal, unit.aside)
+                log = None if unit.wal is None else found[unit.wal]
+                yield Given(found[unit.file], False, log, unit.aside)
 
 
 def is_session(path: Path) -> bool:

@@ -23,7 +23,7 @@ from inspector.pages.compaction.presenter import Compaction
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import Frame, frame, number
 from inspector.pages.shared import requests
-from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import (
     compaction_index,
     compaction_number,
@@ -53,7 +53,7 @@ def compaction(request: HttpRequest, session_id: UUID, number: int) -> HttpRespo
         return plain(request, 404, "There is no such compaction", _no_such(side, count))
     item = _item(page, side, compaction_index(number))
     context = {**page.context(item.side, item.step), "item": item, **_rows(page, item)}
-    if not getattr(request, "htmx", None) or request.htmx.target != "rows":
+    if not wants_part(request, "rows"):
         context |= _head(page, item)
     part, whole = "inspector/compaction/_rows.html", "inspector/compaction/detail.html"
     return render_part(request, "rows", part, whole, context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guard_core.attribution import ATTRIBUTION_SOURCES, TOTAL, USUAL, Attribution
 from guard_core.comparison import COUNTERS, GIVENS
@@ -175,7 +176,7 @@ def sources(found: Attribution) -> list[dict[str, str]]:
 
 def ratios(ledger: Ledger, found: Attribution) -> list[dict[str, str]]:
     """Tokens per byte of each kind of content, and per picture and message for those; what never occurs is assumed."""
-    occurs = content(ledger).any(axis=0)
+    occurs: NDArray[np.bool_] = np.logical_or.reduce(content(ledger), axis=0)
     units = {"media": "per picture", "message": "per message"}
     return [
         {

@@ -10,9 +10,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from guard_core import defaults
+from guard_core.policies import POLICIES
 from guard_core.simulator.flow import Simulation, Turn
 from guard_core.simulator.scenarios import Scenario, server_tools
-from inspector.pages.gallery.table import POLICIES, Guard, all_profiles, guards
+from inspector.pages.gallery.table import Guard, all_profiles, guards
 from inspector.pages.shared.numbers import turn_index, turn_number
 
 MAX_TURNS = 1_000
@@ -50,7 +51,7 @@ def size(text: str, what: str, most: int, least: int = 0) -> int:
 
 def sized(text: str, what: str, default: str, most: int) -> tuple[tuple[str, int], ...]:
     """A list of sizes, each with a name if wanted: "10k, kubectl_logs:20k"."""
-    pairs = []
+    pairs: list[tuple[str, int]] = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         found = _NAMED.fullmatch(item)
         if not found:
@@ -87,6 +88,10 @@ def _text(label: str, most: int, help_text: str = "", **attrs: Any) -> forms.Cha
 
 
 USAGE = (("yes", "yes, at every step"), ("from", "from a turn on"), ("no", "never"))
+
+
+def _guard_choices() -> list[tuple[str, str]]:
+    return [(guard.name, guard.name) for guard in guards(POLICIES, all_profiles())]
 
 
 class ScenarioForm(forms.Form):
@@ -126,15 +131,16 @@ class ScenarioForm(forms.Form):
         widget=forms.Textarea(attrs={"class": "textarea", "rows": 6, "spellcheck": "false"}),
     )
     guard = forms.ChoiceField(
-        label="Policy of the preview", required=False, widget=forms.Select(attrs={"class": "select"})
+        label="Policy of the preview",
+        required=False,
+        choices=_guard_choices,
+        widget=forms.Select(attrs={"class": "select"}),
     )
 
     SIMPLE: ClassVar[tuple[str, ...]] = ("turns", "user", "reply", "results", "every", "inline")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        known = guards(POLICIES, all_profiles())
-        self.fields["guard"].choices = [(guard.name, guard.name) for guard in known]
         for name, field in self.fields.items():
             field.widget.attrs["aria-describedby"] = f"help-{name}"
 
@@ -168,7 +174,8 @@ class ScenarioForm(forms.Form):
 
     @property
     def simulation(self) -> Simulation:
-        return self.cleaned_data["simulation"]
+        simulation: Simulation = self.cleaned_data["simulation"]
+        return simulation
 
     @property
     def chosen_guard(self) -> Guard:

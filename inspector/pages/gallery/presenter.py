@@ -147,7 +147,8 @@ def switches(chosen: Filter, found: Sequence[Guard], rows: Sequence[Row]) -> lis
     """The three filters as groups of links, with how many rows each would show."""
 
     def link(name: str, value: str, label: str) -> dict[str, Any]:
-        changed = replace(chosen, **{name: value})
+        change: dict[str, Any] = {name: value}
+        changed = replace(chosen, **change)
         number = sum(fits(row, changed) for row in rows)
         current = getattr(chosen, name) == value
         return {"label": label, "count": number, "url": chosen.query(found, **{name: value}), "current": current}

@@ -6,11 +6,12 @@ from typing import Any
 
 from guard_core.ledger import Ledger
 from guard_core.simulator.flow import Flow, play
+from guard_core.simulator.running import loop_lengths
 from guard_core.trace import Trace
 from inspector.figures.sparkline import sparkline, trend, words
 from inspector.pages.gallery.form import ScenarioForm
 from inspector.pages.gallery.step import label_short
-from inspector.pages.gallery.table import loop_lengths, play_trace
+from inspector.pages.gallery.table import play_trace
 from inspector.pages.shared.numbers import counted, percent, short, step_number, tokens, turn_number
 
 FIRST = 10  # steps shown one by one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import urlencode
 
 from django.db.models import Case, Count, ExpressionWrapper, F, FloatField, Q, QuerySet, Sum, When
@@ -12,6 +12,9 @@ from django.db.models.functions import Cast, Coalesce
 from django.http import QueryDict
 
 from inspector.models import Session
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
 
 PAGE_SIZE = 50  # rows; a page of them stays under 2,000 elements
 MAX_TEXT = 200  # characters of a search
@@ -48,6 +51,16 @@ NUMBERS = ("min_size", "max_size", "min_peak", "max_peak")
 MORE = ("kind", "agent", "format", "model", "tag", "since", "until", *NUMBERS)  # folded away unless used
 
 
+class Fill(TypedDict):
+    """What `with_fill` adds to a session."""
+
+    fill: float
+    started: datetime
+
+
+Filled: TypeAlias = "WithAnnotations[Session, Fill]"
+
+
 @dataclass(frozen=True)
 class Listing:
     """What is asked for. Sizes in MB, peaks in per cent of the window; empty and None ask for nothing."""
@@ -72,8 +85,10 @@ class Listing:
     @classmethod
     def parse(cls, given: QueryDict) -> Listing:
         """Read an address. What makes no sense is left out, as if it had not been there."""
-        texts = {name: _text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag", "kind")}
-        numbers = {name: _number(given.get(name, "")) for name in NUMBERS}
+        texts: dict[str, Any] = {
+            name: _text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag", "kind")
+        }
+        numbers: dict[str, Any] = {name: _number(given.get(name, "")) for name in NUMBERS}
         page = _number(given.get("page", ""))
         sort = given.get("sort", "")
         return cls(
@@ -142,7 +157,7 @@ class Listing:
         return found.order_by(*(f"-{key}" if down else key for key in keys), "-created", "ordinal", "pk")
 
 
-def rows_of(found: QuerySet[Session]) -> list[Session]:
+def rows_of(found: QuerySet[Session]) -> list[Filled]:
     """The sessions of one page, with recordings and tags. Their order is found first: to sort all sessions with all
     their columns takes three times as long."""
     keys = list(found.values_list("pk", flat=True))
@@ -150,7 +165,7 @@ def rows_of(found: QuerySet[Session]) -> list[Session]:
     return [rows[key] for key in keys if key in rows]
 
 
-def with_fill(found: QuerySet[Session]) -> QuerySet[Session]:
+def with_fill(found: QuerySet[Session]) -> QuerySet[Filled]:
     """With `fill`, the largest request in per cent of the window in use, and `started`."""
     window = Cast(Coalesce("window_override", "model_window", "window"), FloatField())
     share = ExpressionWrapper(F("peak_tokens") * 100.0 / window, output_field=FloatField())

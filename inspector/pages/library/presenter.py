@@ -10,7 +10,7 @@ from django.core.paginator import Page
 from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS
 from inspector.models import Session, Tag
-from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Listing, choices
+from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
 from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
 
 NUMERIC = ("calls", "compactions")
@@ -93,7 +93,7 @@ CHECKING = "Being checked with the window and the version in use …"
 NO_CALLS = "No model call in this session."
 
 
-def row(session: Session) -> dict[str, Any]:
+def row(session: Filled) -> dict[str, Any]:
     """One line of the list."""
     return {
         "id": str(session.pk),
@@ -128,7 +128,7 @@ def _verdict(session: Session) -> dict[str, str]:
     return {"words": words, "level": severity.name.lower(), "sign": sign, "name": name}
 
 
-def _fill(session: Session) -> dict[str, Any]:
+def _fill(session: Filled) -> dict[str, Any]:
     """The largest request: how much of the window it fills, and whether it was counted or modelled."""
     fill = session.fill
     source = peak_source(session)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from django.core.paginator import Paginator
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -46,9 +46,10 @@ def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
     paginator = Paginator(found, PAGE_SIZE)
     paginator.count = sums["sessions"]  # known already
     page = paginator.get_page(listing.page)
+    shown = cast("QuerySet[Session]", page.object_list)  # a slice of `found`
     return {
         "listing": listing,
-        "rows": [presenter.row(session) for session in rows_of(page.object_list)],
+        "rows": [presenter.row(session) for session in rows_of(shown)],
         "heads": presenter.heads(listing),
         "totals": presenter.totals_line(sums),
         "pages": presenter.pages(listing, page),

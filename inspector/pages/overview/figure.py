@@ -156,7 +156,7 @@ def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
     return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata}}\u00a0%){place}"}
 
 
-def _series(name: str, steps: Ints, values: Floats, line: dict[str, Any], **more: Any) -> dict[str, Any]:
+def _series(name: str, steps: Ints, values: Floats | Ints, line: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers" if _has_lone_values(values) else "lines",
@@ -169,7 +169,7 @@ def _series(name: str, steps: Ints, values: Floats, line: dict[str, Any], **more
     }
 
 
-def _has_lone_values(values: Floats) -> bool:
+def _has_lone_values(values: Floats | Ints) -> bool:
     """Is a value known whose neighbours are not: a line, which needs two points, would not show it."""
     known = np.concatenate([[False], ~np.isnan(values), [False]])
     return bool((known[1:-1] & ~known[:-2] & ~known[2:]).any())
@@ -182,7 +182,7 @@ def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[s
         return []
     inside = steps[~np.isnan(off[steps])]
     values, size = data.replayed.prompt_tokens[inside], off[inside]
-    edge = {"line": theme.line(theme.MODELLED, width=0), "hoverinfo": "skip", "showlegend": False}
+    edge: dict[str, Any] = {"line": theme.line(theme.MODELLED, width=0), "hoverinfo": "skip", "showlegend": False}
     low = _series("lower end of the forecasts", inside, values * (1 - size), **edge)
     high = _series("band of 95 % of forecasts", inside, values * (1 + size), **edge)
     return [low, {**high, "fill": "tonexty", "fillcolor": theme.MODELLED, "showlegend": True}]

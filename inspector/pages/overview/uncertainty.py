@@ -22,7 +22,8 @@ def share_off(replayed: Replayed, forecast: Forecast) -> Floats | None:
     if replayed.divergence is None or not known:
         return None
     steps = np.arange(len(replayed.prompt_tokens))
-    off = np.interp(steps - replayed.divergence + 1, *zip(*known, strict=True))
+    calls, shares = [horizon for horizon, _ in known], [p95 for _, p95 in known]
+    off = np.interp(steps - replayed.divergence + 1, calls, shares)
     if len(replayed.compactions):
         after = forecast.get(COMPACTION)
         least = after.p95 if after is not None and after.calls >= LEAST_CALLS else np.nan

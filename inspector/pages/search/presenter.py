@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import numpy as np
 from django.urls import reverse
 
+from guard_core.recordings import LABELS
 from inspector.models import Session
-from inspector.pages.library.presenter import LABELS
 from inspector.pages.shared.numbers import compaction_number, message_number, step_number
 from inspector.pages.shared.parts import role_of, visible
 from inspector.storage import convert

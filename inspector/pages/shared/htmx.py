@@ -6,12 +6,13 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django_htmx.middleware import HtmxDetails
 
 
 def wants_part(request: HttpRequest, target: str) -> bool:
     """Does htmx ask for the element with this id, and not for a whole page to restore."""
-    htmx = getattr(request, "htmx", None)
-    return bool(htmx) and not htmx.history_restore_request and htmx.target == target
+    htmx: HtmxDetails | None = getattr(request, "htmx", None)
+    return htmx is not None and bool(htmx) and not htmx.history_restore_request and htmx.target == target
 
 
 def render_part(

@@ -18,6 +18,7 @@ from guard_core.events import (
     ToolResultPart,
 )
 from inspector.pages.shared.numbers import counted, size
+from inspector.storage.contents import Content
 
 FIRST_CHARS = 900  # shown of a part in a list
 PIECE_CHARS = 16_000  # of each "show more"
@@ -106,7 +107,7 @@ def _label(part: Part) -> dict[str, str]:
             return {"label": "other", "name": visible(kind), "note": ""}
 
 
-def role_of(event: Event) -> str:
+def role_of(event: Event | Content) -> str:
     """The word for who speaks: tool results stand alone although they travel in user messages."""
     if event.parts and all(isinstance(part, ToolResultPart) for part in event.parts):
         return "tool"

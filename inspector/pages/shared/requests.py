@@ -73,10 +73,10 @@ def _segment_rows(
         case Rewritten(event=index, message=message, reason=reason):
             return [Row(REWRITTEN, index, message, reason)]
         case Inserted(index):
-            message = inserted[index] if index < len(inserted) else None
+            text = inserted[index] if index < len(inserted) else None
             if index in repeated:
-                return [Row(REPEATED, None, message, "repeated by the resumed history")]
-            return [Row(INSERTED, None, message, "inserted by the recorded compaction")]
+                return [Row(REPEATED, None, text, "repeated by the resumed history")]
+            return [Row(INSERTED, None, text, "inserted by the recorded compaction")]
         case Synthetic(kind=kind, text=text, bytes=size):
             words = text if text is not None else f"({size:,} bytes; only the size of this text is modelled)"
             return [Row(INSERTED, None, Event(Role.USER, (TextPart(words),)), kind, size)]

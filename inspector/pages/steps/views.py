@@ -15,7 +15,7 @@ from guard_core.attribution import ATTRIBUTION_SOURCES
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
 from guard_core.usage import PROVIDER
-from guard_core.views import Inserted, View, content_count
+from guard_core.views import Inserted, View, content_count, kept_events
 from inspector.figures.timeline import NO_STEPS
 from inspector.pages.gallery.presenter import step_query
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
@@ -332,7 +332,7 @@ def _seen(page: Frame, view: View, at: int) -> list[range]:
         has_summary = any(isinstance(segment, Inserted) and segment.index not in repeated for segment in view)
         return [range(page.analysis.ledger.event_count)] if has_summary else []
     views = [item.passes[0].summariser_view for item in page.analysis.replayed.compactions if item.step <= at]
-    return [held for view in views for held in requests.kept_events(view)]
+    return [held for view in views for held in kept_events(view)]
 
 
 def _presented(page: Frame, rows: list[Row], at: int) -> list[dict[str, Any]]:

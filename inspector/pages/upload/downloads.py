@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
@@ -12,7 +12,7 @@ from inspector.models import Recording
 
 
 @require_safe
-def raw(request: HttpRequest, pk: UUID) -> HttpResponse:
+def raw(request: HttpRequest, pk: UUID) -> FileResponse:
     """The stored bytes as an attachment that no browser renders; with `?wal` those of the write-ahead log."""
     recording = get_object_or_404(Recording, pk=pk)
     wal = "wal" in request.GET

@@ -81,8 +81,8 @@ class Item(NamedTuple):
 
     name: str
     folder: str = ""  # within the folder that was dropped
-    file: UploadedFile | None = None
-    wal: UploadedFile | None = None
+    file: UploadedFile[Any] | None = None
+    wal: UploadedFile[Any] | None = None
     text: str = ""
     aside: str = ""
 
