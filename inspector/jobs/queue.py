@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Q
 from django_tasks import task
@@ -49,7 +50,7 @@ def entries(kind: str) -> DBTaskResultQuerySet:
     return DBTaskResult.objects.filter(Q(queue_name=kind) | Q(task_path=f"{OLDER}.{kind}"))
 
 
-def about(entry: DBTaskResult) -> str:
+def about(entry: DBTaskResult[Any, Any]) -> str:
     """What the job of an entry is about."""
     return str(next(iter(entry.args_kwargs["args"]), ""))
 
