@@ -1,0 +1,26 @@
+"""Hermes Agent: prunes old tool results, keeps a tail of a budget of tokens, and summarises what lies before it.
+
+Source of the rules: specification of policies, section 1, and scripted runs of version 0.19.0. Profile `seed` is the
+compressor after pull request 6453 (April 2026), `current` that of mid-2026.
+
+Not here, of `current`: repeated results as references to the newest, arguments of calls shortened, bulky results in the
+protected end demoted under pressure, pictures removed, the proactive prune, secrets redacted, more than one anchored
+user message, thresholds by model. A pruned result is a fixed text where `current` writes a line about the call. A call
+without its result stays as it is, where `seed` adds a result and `current` takes the call away. The note that `seed`
+appends to the system message is not counted.
+"""
+
+from __future__ import annotations
+
+from guard_core.policies.hermes.policy import Hermes
+from guard_core.policies.hermes.settings import PROFILES, SETTINGS, HermesSettings
+from guard_core.policies.settings import PolicyKind
+
+KIND = PolicyKind(
+    "hermes",
+    "Hermes",
+    "Prunes old tool results, keeps first messages and a tail by a budget of tokens, and summarises the middle.",
+    lambda **values: Hermes(HermesSettings(**values)),
+    SETTINGS,
+    PROFILES,
+)
