@@ -18,7 +18,7 @@ class Estimator(Protocol):
     def fixed(self) -> int: ...
 
     def log(self, form: str = "") -> Ints:
-        """Prefix sums over the log's events: the cost of events i to j - 1 is `log()[j] - log()[i]`."""
+        """Prefix sums over the log's events: events i to j - 1 cost the difference of items j and i."""
         ...
 
     def segment(self, segment: Segment) -> int:

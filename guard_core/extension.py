@@ -54,7 +54,7 @@ def basis(
     return _digest(encode(about), [*_log(ledger, at, steps), request_bytes(ledger, request)[:steps], *arrays])
 
 
-def extended(
+def extended(  # noqa: PLR0913 - the arguments of a replay, and what it extends
     trace: Trace,
     known: bytes | None,
     ledger: Ledger,

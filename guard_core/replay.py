@@ -102,7 +102,7 @@ class Decided:
     refused: bool = False
 
 
-def replay(
+def replay(  # noqa: PLR0913 - named, and most of them optional
     ledger: Ledger,
     policy: Policy,
     *,

@@ -16,6 +16,8 @@ NOTICE_THE_DEAD = {
 
 
 class InspectorConfig(AppConfig):
+    """The Django application, which registers its system checks when it is ready."""
+
     name = "inspector"
     default_auto_field = "django.db.models.BigAutoField"
 

@@ -82,7 +82,7 @@ def _session(given: ScriptInput) -> Session:
     )
 
 
-def event(item: list[Any]) -> Event:
+def event(item: list[Any]) -> Event:  # noqa: PLR0911 - one return for each short form
     """An event in the vectors' short form, such as ["ut", 300] or ["ur", "tool", 200]."""
     match item:
         case ["nil"]:

@@ -37,7 +37,7 @@ def steps_words(first: int, last: int) -> str:
 
 
 def counted(count: int, name: str) -> str:
-    """ "1 compaction", "4 compactions"."""
+    """A number and its noun: "1 compaction", "4 compactions"."""
     return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 

@@ -1,0 +1,1 @@
+"""Simulated sessions: scenarios, the agent loop that plays them, and sample recordings."""

@@ -144,6 +144,7 @@ def _pool(dice: Dice) -> list[str]:
 
 
 def main() -> None:
+    """Write a long session to the path of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
     parser.add_argument("--steps", type=int, default=50_000)

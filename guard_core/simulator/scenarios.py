@@ -90,7 +90,7 @@ def _user_sizes(user: int | tuple[int, ...], turns: int) -> list[int]:
     return [user[number % len(user)] for number in range(turns)]
 
 
-def _simulation(
+def _simulation(  # noqa: PLR0913 - the columns of the table of scenarios
     window: int,
     turns: int,
     ratio: float,

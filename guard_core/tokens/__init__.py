@@ -1,0 +1,1 @@
+"""Token counts: the byte heuristic, its calibration, a lexical estimate, and real tokenizers."""

@@ -13,6 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def group(job_id: UUID | str) -> str:
+    """The name of the channel group whose members hear of an import."""
     return f"import.{UUID(str(job_id)).hex}"
 
 

@@ -19,6 +19,8 @@ RETRY_AFTER = timedelta(minutes=10)  # after a failure: another version may be r
 
 
 class State(StrEnum):
+    """What became of the job that makes the columns of a session again."""
+
     UNDER_WAY = "under way"
     FAILED = "failed"
 

@@ -9,10 +9,12 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def text(name: str, default: str = "") -> str:
+    """The value of a variable, without spaces around it; `default` where that is empty."""
     return os.environ.get(name, "").strip() or default
 
 
 def flag(name: str, default: bool = False) -> bool:
+    """A yes or no. Raises ImproperlyConfigured for anything else."""
     value = text(name).lower()
     if value in ("", "0", "no", "false", "off"):
         return default if value == "" else False
@@ -22,6 +24,7 @@ def flag(name: str, default: bool = False) -> bool:
 
 
 def whole(name: str, default: int, low: int, high: int) -> int:
+    """A whole number from `low` to `high`. Raises ImproperlyConfigured for anything else."""
     value = text(name)
     if not value:
         return default
@@ -31,8 +34,10 @@ def whole(name: str, default: int, low: int, high: int) -> int:
 
 
 def names(name: str, default: list[str]) -> list[str]:
+    """A list, commas between its items; `default` where it is empty."""
     return [item.strip() for item in text(name).split(",") if item.strip()] or default
 
 
 def folder(name: str, default: Path) -> Path:
+    """An absolute path; `~` is the home folder."""
     return Path(text(name) or default).expanduser().resolve()

@@ -9,6 +9,8 @@ HEAD_CHARS = 300  # of a longer line its beginning and its end stay: the end of 
 
 
 class OneLineFormatter(logging.Formatter):
+    """One line for each record: line breaks and control characters are escaped."""
+
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 

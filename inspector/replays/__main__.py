@@ -30,6 +30,7 @@ OUR_MISTAKE = "An internal error stopped the replay; see the server log."
 
 
 def main() -> int:
+    """Replay one session, then answer requests for its pages until the pipe ends. Returns the exit code."""
     task = msgspec.json.decode(sys.argv[1], type=Task)
     os.nice(NICENESS)
     asked: SimpleQueue[Message | None] = SimpleQueue()

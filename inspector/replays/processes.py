@@ -34,6 +34,8 @@ CANCELLED = "The replay was cancelled."
 
 
 class State(StrEnum):
+    """How far a long replay is."""
+
     WAITING = "waiting"
     REPLAYING = "replaying"
     READY = "ready"

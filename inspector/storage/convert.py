@@ -81,7 +81,7 @@ def store_session(
     return row
 
 
-def extend_session(
+def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
     row: Session,
     recording: Recording,
     ordinal: int,

@@ -25,6 +25,8 @@ class Term(NamedTuple):
 
 
 class Piece(NamedTuple):
+    """A stretch of a snippet, and whether it is a hit."""
+
     text: str
     hit: bool
 

@@ -26,6 +26,8 @@ _GAPS = re.compile(r"[\W_]+")
 
 
 class Entry(NamedTuple):
+    """The row number of an event and its text."""
+
     event_id: int
     text: str
 

@@ -351,7 +351,7 @@ class Hermes:
             summary, behind = Synthetic(first.kind, text.bytes + first.bytes), behind[1:]
         return (*before, summary, *behind), number
 
-    def _after(
+    def _after(  # noqa: PLR0913, PLR0917 - all that a pass may change of the memory
         self,
         check: Check,
         state: HermesMemory,

@@ -221,7 +221,7 @@ class CrushReader:
         parts = tuple(part for item in items for part in self._parts(item))
         return Event(role, parts, source_id=str(row.get("id") or ""), timestamp=_time(row.get("created_at")))
 
-    def _parts(self, item: JSON) -> tuple[Part, ...]:
+    def _parts(self, item: JSON) -> tuple[Part, ...]:  # noqa: PLR0911 - one return for each kind of part
         data = fields.mapping(item, "data")
         match fields.text(item, "type"):
             case "text":

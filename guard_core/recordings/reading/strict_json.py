@@ -119,7 +119,7 @@ def _parse(raw: bytes, limits: Limits, mended: list[Mended], *, allow_nan: bool,
     return _parse(finite, limits, mended, allow_nan=False, mend=False)
 
 
-def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:
+def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:  # noqa: C901, PLR0912 - one loop over every value
     """Keys in all and whether a negative zero is in the value; depth, keys and integers are checked level by level."""
     level: list[Any] = [root]
     keys = depth = 0

@@ -194,7 +194,9 @@ class Watch:
             return True
         return False
 
-    def _of_key(self, parent: str, key: str, item: JSON, line: int | None) -> Iterator[_Bad]:
+    def _of_key(  # noqa: C901 - one branch for each meaning that a key may have
+        self, parent: str, key: str, item: JSON, line: int | None
+    ) -> Iterator[_Bad]:
         """Note a key that is not known; yield what is wrong with a count that is."""
         value, path = item[key], f"{parent}.{key}" if parent else key
         if key in self._names.usage:

@@ -26,6 +26,7 @@ TRACE_CHARS = 4_000  # of a traceback, for the log
 
 
 def main() -> int:
+    """Read the file of the options in the first argument; write messages to standard output. Returns the exit code."""
     options = msgspec.json.decode(sys.argv[1], type=Options)
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is no message

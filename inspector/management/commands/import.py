@@ -41,6 +41,8 @@ LOOK_EVERY = 0.3  # seconds between two looks at the progress, on a terminal
 
 
 class Given(NamedTuple):
+    """A file of the command line, or one found in a folder of it."""
+
     path: Path
     named: bool  # on the command line, not found in a folder
     wal: Path | None = None  # the write-ahead log of a database
@@ -129,6 +131,7 @@ def _sessions(job: Import) -> str:
 
 
 def take(path: Path) -> Received:
+    """Copy a file into the data folder. Raises as `receive`."""
     with path.open("rb") as file:
         return receive(iter(lambda: file.read(CHUNK), b""), path.name)
 

@@ -44,10 +44,12 @@ def engine_key() -> str:
 
 
 def choice_key(chosen: Iterable[Guard]) -> str:
+    """The chosen policies as they are stored: "policy/profile" each, spaces between them."""
     return " ".join(guard.name for guard in chosen)
 
 
 def guards_of(run: GalleryRun) -> tuple[Guard, ...]:
+    """The policies that a run was for, read from its stored choice."""
     return tuple(Guard(*name.partition("/")[::2]) for name in run.choice.split())
 
 
@@ -150,6 +152,7 @@ def _drop_old() -> None:
 
 
 def packed(rows: list[Row]) -> bytes:
+    """The table of a run as it is stored, compressed."""
     return zstandard.compress(msgspec.json.encode(rows))
 
 

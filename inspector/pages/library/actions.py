@@ -23,6 +23,7 @@ MAX_CHOSEN = 500  # sessions ticked one by one; more are chosen as "all that mat
 
 @require_POST
 def rename(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Give a session a title; back to the list where the form was there, else to the session."""
     session = get_object_or_404(Session, pk=pk, deleted=None)
     tagging.rename(session, request.POST.get("title", ""))
     if "list" in request.POST:

@@ -56,7 +56,8 @@ def step_list(
     for step in range(start, stop):
         kind = next((name for name in ("overflow", "compaction", "near") if step in sets[name]), "")
         kind = kind or ("turn" if starts_turn[step] else "")
-        rows.append(_row(data, ledger, step, kind, names.get(step, ""), bool(starts_turn[step]), path, choice, side))
+        url = path + choice.query(at=step_number(step), side=side)
+        rows.append(_row(data, step, side, kind, names.get(step, ""), url, is_turn=bool(starts_turn[step])))
     return {
         "rows": rows,
         "count": count,
@@ -70,21 +71,19 @@ def step_list(
     }
 
 
-def _row(
-    data: Timeline, ledger: Ledger, step: int, kind: str, name: str, turn: bool, path: str, choice: Choice, side: str
-) -> dict[str, Any]:
+def _row(data: Timeline, step: int, side: str, kind: str, name: str, url: str, *, is_turn: bool) -> dict[str, Any]:
     value, counted = prompt_tokens(data, step, side)
     mark, mark_class, words = MARKS[kind]
     fill = 0.0 if np.isnan(value) else min(100.0, 100 * value / max(1, data.window))
     return {
         "step": step_number(step),
-        "url": path + choice.query(at=step_number(step), side=side),
+        "url": url,
         "mark": mark,
         "mark_class": mark_class,
         "label": name,
         "tokens": ("" if counted else ABOUT) + short(None if np.isnan(value) else value),
         "fill": f"{fill:.0f}",
-        "classes": (" is-turn" if turn else "") + (" is-over" if kind == "overflow" else ""),
+        "classes": (" is-turn" if is_turn else "") + (" is-over" if kind == "overflow" else ""),
         "words": words,
     }
 

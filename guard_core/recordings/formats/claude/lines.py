@@ -122,6 +122,7 @@ def writes_marks(version: str) -> bool:
 
 
 def is_worded(parts: Sequence[Part]) -> bool:
+    """Does a message begin as the summaries of Claude Code do."""
     first = parts[0] if parts else None
     return isinstance(first, TextPart) and first.text.startswith(SUMMARY_WORDING)
 
@@ -138,6 +139,7 @@ def is_moved(part: Part) -> bool:
 
 
 def is_automatic(parts: Sequence[Part]) -> bool:
+    """Does a message begin as those do that Claude Code writes in the user's name."""
     first = parts[0] if parts else None
     return isinstance(first, TextPart) and first.text.lstrip().startswith(AUTOMATIC)
 
@@ -183,6 +185,7 @@ def fuller(old: ModelCall | None, new: ModelCall) -> ModelCall:
 
 
 def parts_of(content: Any) -> tuple[Part, ...]:
+    """The parts of a message's `content`: a text, or a list of blocks."""
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
     parts: list[Part] = []

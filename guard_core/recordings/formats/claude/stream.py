@@ -94,6 +94,8 @@ def _is_marked(obj: JSON) -> bool:
 
 
 class ClaudeStreamReader:
+    """Collects the lines of a run, by session."""
+
     def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes

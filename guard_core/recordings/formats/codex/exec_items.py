@@ -49,6 +49,7 @@ def is_call(kind: str) -> bool:
 
 
 def item_call(kind: str, item: JSON, call_id: str) -> ToolCallPart:
+    """The call in an item; a tool of an MCP server is named `server__tool`."""
     name, arguments = fields.text(item, "tool"), item.get("arguments")
     if server := fields.text(item, "server"):
         name = f"{server}__{name}"
@@ -59,6 +60,7 @@ def item_call(kind: str, item: JSON, call_id: str) -> ToolCallPart:
 
 
 def item_result(item: JSON, call_id: str) -> tuple[Part, ...]:
+    """The result in an item: an error where there is one, else the output."""
     failed = fields.text(item, "status") in {"failed", "declined"}
     error = fields.text(fields.mapping(item, "error"), "message") or fields.text(item, "error")
     content: Any = item.get("aggregated_output", item.get("agents_states", ""))
@@ -79,6 +81,7 @@ def ended(kind: str) -> bool:
 
 
 def message_call(kind: str, said: JSON) -> ToolCallPart:
+    """The call in a message of older versions; a tool of an MCP server is named `server__tool`."""
     asked, name = fields.mapping(said, "invocation"), kind.removesuffix("_begin").removesuffix("_end")
     if asked:
         name = f"{fields.text(asked, 'server')}__{fields.text(asked, 'tool')}"

@@ -180,6 +180,7 @@ class Context:
 
 
 def place_of(line: Line) -> dict[str, Any]:
+    """Line, id and time of an event, as fields of an Event."""
     return {
         "line": line.number,
         "source_id": fields.text(line.obj, "id"),

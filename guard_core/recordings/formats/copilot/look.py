@@ -34,6 +34,7 @@ class _Event(msgspec.Struct, gc=False):
 
 
 def look(source: ByteSource) -> FirstLook:
+    """Calls and compactions from one quick pass; the calls of sub-agents count as calls without tokens."""
     calls = looks.Calls()
     counted: set[str] = set()  # API calls whose usage was recorded
     for event in looks.lines_of(source, _Event):

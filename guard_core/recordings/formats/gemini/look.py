@@ -38,6 +38,7 @@ class _Record(msgspec.Struct, gc=False):
 
 
 def look(source: ByteSource) -> FirstLook:
+    """Calls and compactions from one quick pass; rewound messages are taken back."""
     chat = _Chat()
     for record in looks.lines_of(source, _Record):
         if record.set is not None:

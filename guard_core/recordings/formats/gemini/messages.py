@@ -44,6 +44,7 @@ def name_of(record: JSON) -> str:
 
 
 def read_message(record: JSON, line: int | None) -> GeminiMessage:
+    """A message of the user or the model, with the results that its tool calls carry."""
     role = Role.USER if record.get("type") == "user" else Role.MODEL
     parts = _content(record.get("content")) or _content(record.get("parts"))
     results: tuple[ToolResultPart, ...] = ()
@@ -102,6 +103,7 @@ def _results(call: JSON) -> Iterator[ToolResultPart]:
 
 
 def model_call(record: JSON, line: int | None) -> ModelCall:
+    """The call that gave an answer; without tokens where none were counted."""
     usage = fields.mapping(record, "tokens")
     prompt = fields.tokens(usage, "input") or None
     return ModelCall(

@@ -40,6 +40,8 @@ def read_stream(source: ByteSource, name: str) -> Recording:
 
 
 class GeminiStreamReader:
+    """Joins the pieces of each answer, and closes it when something else comes."""
+
     def __init__(self, source: ByteSource, name: str) -> None:
         self.notes = source.notes
         self.facts = FactCounter(name)

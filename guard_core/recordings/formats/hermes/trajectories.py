@@ -29,6 +29,7 @@ _TAG = re.compile(r"<(think|tool_call|tool_response|tools)>")
 
 
 def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Session:
+    """A ShareGPT trajectory as a session: its calls have no tokens."""
     builder = SessionBuilder("hermes", source)
     facts.session()
     system: tuple[Part, ...] | None = None

@@ -59,6 +59,7 @@ class _ModelRun(msgspec.Struct, gc=False):
 
 
 def look(source: ByteSource) -> FirstLook:
+    """Calls from one quick pass, in the order of their times; a run may be spread over several lines."""
     answers: dict[object, _ModelRun] = {}
     for line in looks.lines_of(source, _Run):
         for run in _runs(line):

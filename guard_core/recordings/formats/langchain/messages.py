@@ -22,6 +22,7 @@ KINDS = {
 
 
 def is_message(value: JSON) -> bool:
+    """Is it a message in one of the three spellings: `{type, data}`, a serialised constructor, or flat."""
     if isinstance(value.get("lc"), int) and isinstance(value.get("kwargs"), dict):
         return kind_of(value) in KINDS
     kind = kind_of(value)
@@ -34,6 +35,7 @@ def is_message(value: JSON) -> bool:
 
 
 def body_of(message: JSON) -> JSON:
+    """The fields of a message, wherever its spelling puts them."""
     return fields.mapping(message, "data") or fields.mapping(message, "kwargs") or message
 
 
@@ -50,6 +52,7 @@ def kind_of(message: JSON) -> str:
 
 
 def event_of(message: Any) -> Event | None:
+    """A message as an event: also a bare text and a pair of type and text. None where it is neither."""
     if isinstance(message, str):
         return Event(Role.USER, (TextPart(message),))
     if isinstance(message, list) and len(message) == 2 and all(isinstance(item, str) for item in message):
@@ -104,5 +107,6 @@ def provider_usage_of(usage: JSON) -> dict[str, Any]:
 
 
 def model_of(body: JSON) -> str:
+    """The model that the provider named in its answer; "" where none is."""
     metadata = fields.mapping(body, "response_metadata")
     return fields.text(metadata, "model_name") or fields.text(metadata, "model")

@@ -41,6 +41,7 @@ _TURN = re.compile(r"(?:^|\n)(System|Human|AI|Tool|Function): ")
 
 
 def is_run(value: Any) -> bool:
+    """Is it a LangSmith run, by its type and its place among others."""
     if not isinstance(value, dict) or not isinstance(value.get("run_type"), str):
         return False
     return "trace_id" in value or "dotted_order" in value or "child_runs" in value or "parent_run_id" in value

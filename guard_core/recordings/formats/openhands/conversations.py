@@ -42,12 +42,14 @@ class Conversation:
 
 
 def array_of(value: Any) -> list[Any]:
+    """The events of a downloaded trajectory: the value itself, or the list under one of its known keys."""
     if isinstance(value, dict):
         value = value.get("trajectory", value.get("events", value.get("items")))
     return value if isinstance(value, list) else []
 
 
 def is_event(value: Any) -> bool:
+    """Is it an event of the SDK, or one of the older kind."""
     if not isinstance(value, dict):
         return False
     if fields.text(value, "kind") in SDK_KINDS:
@@ -57,6 +59,7 @@ def is_event(value: Any) -> bool:
 
 
 def is_row(value: JSON) -> bool:
+    """Is it a row of an evaluation: an object with a `history` of events."""
     history = value.get("history")
     if not isinstance(history, list):
         return False
@@ -74,6 +77,7 @@ def _flat(history: list[Any]) -> Iterator[JSON]:
 
 
 def conversations(source: ByteSource) -> Iterator[Conversation]:
+    """The conversations of a file: one for each row of an evaluation, else one."""
     if source.shape is Shape.JSON:
         value = source.json()
         if isinstance(value, dict) and is_row(value):

@@ -47,6 +47,7 @@ class _Event(msgspec.Struct, gc=False):
 
 
 def look(source: ByteSource) -> FirstLook:
+    """Calls and compactions from one quick pass over the events of one conversation."""
     log = _Log()
     for event in looks.lines_of(source, _Event):
         log.take(event)

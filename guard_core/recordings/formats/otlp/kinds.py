@@ -92,11 +92,13 @@ def uncountable(span: TraceSpan) -> str | None:
 
 
 def kind_of(span: TraceSpan) -> str:
+    """The word for what a span is, by whichever convention names it; at most 40 characters."""
     kind = span.attributes.get("openinference.span.kind") or span.attributes.get("gen_ai.operation.name")
     return str(kind or span.attributes.get("traceloop.span.kind") or "other")[:40]
 
 
 def is_model(span: TraceSpan) -> bool:
+    """Is the span a call of a language model."""
     attributes = span.attributes
     kind = attributes.get("openinference.span.kind")
     if kind is not None:
@@ -123,6 +125,7 @@ def is_agent(span: TraceSpan) -> bool:
 
 
 def is_tool(span: TraceSpan) -> bool:
+    """Is the span the run of a tool; a merged span repeats others."""
     if "(merged" in span.name:
         return False
     attributes = span.attributes
@@ -133,21 +136,25 @@ def is_tool(span: TraceSpan) -> bool:
 
 
 def tool_result(span: TraceSpan) -> ToolResultPart:
+    """What the tool of a span returned."""
     result = first_value(span.attributes, RESULT_KEYS)
     name = first(span.attributes, TOOL_NAME_KEYS) or span.name.removeprefix(_ADK_RESULT).removesuffix("]")
     return ToolResultPart(name, result, first(span.attributes, CALL_ID_KEYS))
 
 
 def first_value(attributes: dict[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of these attributes that is there and not empty; None where none is."""
     return next((attributes[key] for key in keys if attributes.get(key) not in (None, "")), None)
 
 
 def first(attributes: dict[str, Any], keys: Iterable[str]) -> str:
+    """As `first_value`, where that is a text; "" otherwise."""
     value = first_value(attributes, keys)
     return value if isinstance(value, str) else ""
 
 
 def scope_of(span: TraceSpan) -> tuple[str, str]:
+    """The instrumentation that wrote a span, and the provider that was called."""
     provider = span.attributes.get("gen_ai.provider.name") or span.attributes.get("gen_ai.system")
     return span.scope, str(provider or span.attributes.get("llm.provider") or "")
 
