@@ -17,9 +17,10 @@ import numpy as np
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.costs import event_columns
-from guard_core.fitting import characters, drift, measure
+from guard_core.fitting import characters, drift, drifted, measure
 from guard_core.intervals import EDIT_FLOOR, EDIT_SHARE, Intervals
 from guard_core.ledger import Base, Ints, Ledger, prefix_sums
+from guard_core.outputs import Habit
 from guard_core.packing import decode_version, encode
 from guard_core.ratios import (
     KINDS,
@@ -33,29 +34,16 @@ from guard_core.ratios import (
     content,
     content_of,
 )
+from guard_core.sharing import ASSUMED, SESSION, SHARED, TOTAL, USUAL, share_out
 from guard_core.unrecorded import usual_overhead
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 
-# Where the tokens of an event (`source`) or of the overhead (`overhead_source`) come from: an index into this.
-ATTRIBUTION_SOURCES = (
-    "assumed",  # nothing was measured in this session: starting ratios
-    "exact",  # it is alone between two reported calls
-    "shared",  # its part of the difference between two reported calls
-    "session ratio",  # estimated at the session's own ratios
-    "session total",  # the overhead with which the modelled requests average what the recorded total gives per call
-    "usual of the agent",  # the overhead where the file begins in the middle of a conversation
-)
-ASSUMED, EXACT, SHARED, SESSION, TOTAL, USUAL = range(6)
-
 ATTRIBUTION_VERSION = 4
-# An event cannot cost more than one token per byte, or three times what the session's ratios say, plus framing.
-# What a difference holds beyond that belongs to content that is not in the recording, and stays residual.
-CAP_FACTOR, CAP_FRAME = 3, 64
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
 _COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
+_LEARNT = ("fitted_events", "drift", "habit")
 CHARACTERS = "characters"  # what the events are weighed by where the counts follow characters
-_UNIT = 1_024  # weights are whole numbers of 1/1024 token, so that shares are exact
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -69,6 +57,9 @@ class _Stored(msgspec.Struct, frozen=True):
     lexical_ratios: dict[str, float]
     tools: Factors
     weights: str
+    fitted_events: int = -1  # stored before sessions could be extended
+    drift: float = 0.0
+    habit: Habit | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,8 @@ class Attribution:
     `prologue` is what a recording that begins in the middle of a conversation leaves out: it is sent along with the
     log's first event, until a compaction cuts both. `ratios` are tokens per byte of each kind in KINDS (per picture
     and per message for those two), `lexical_ratios` tokens per lexical token, `tools` factors on the latter for the
-    results of single tools, by tool key.
+    results of single tools, by tool key. These were learnt from the first `fitted_events` events of the log (-1: not
+    known), as were `drift` (tokens that come with an answer after the last count) and `habit`.
     """
 
     tokens: Ints
@@ -130,6 +122,9 @@ class Attribution:
     tools: Factors
     prologue: int = 0
     weights: str = "lexical"
+    fitted_events: int = -1
+    drift: float = 0.0
+    habit: Habit | None = None
 
     @cached_property
     def prices(self) -> PriceList:
@@ -154,7 +149,7 @@ class Attribution:
     def to_bytes(self) -> bytes:
         """The attribution as bytes: equal attributions give equal bytes."""
         columns = pack_columns({name: getattr(self, name) for name in _COLUMNS}, _COLUMNS)
-        scalars = {name: getattr(self, name) for name in _SCALARS}
+        scalars = {name: getattr(self, name) for name in (*_SCALARS, *_LEARNT)}
         return encode(_Stored(version=ATTRIBUTION_VERSION, columns=columns, **scalars))
 
     @classmethod
@@ -176,6 +171,9 @@ class Attribution:
             tools=stored.tools,
             prologue=stored.prologue,
             weights=stored.weights,
+            fitted_events=stored.fitted_events,
+            drift=stored.drift,
+            habit=stored.habit,
         )
 
 
@@ -198,13 +196,12 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     amounts = content(ledger, weights)
     found, ratios, says = measure(ledger, amounts)
     estimate = says.over(ratios.estimates(amounts, ledger.events["tool"]))
-    estimate = np.maximum(estimate + drift(ledger, found, estimate), 0.0)
-    units = np.floor(estimate * _UNIT).astype(np.int64) + 1
-    tokens, source = _shared(found, units, _caps(ledger, estimate))
-    _fill(tokens, source, estimate, anything=len(found.tokens) > 0)
+    later = drift(ledger, found, estimate)
+    estimate = drifted(ledger, estimate, later)
+    tokens, source = share_out(ledger, found, estimate, anything=len(found.tokens) > 0)
     lexical = ratios if weights is None else ratios.scaled(_share(weights.sum(), ledger.events["lexical_tokens"].sum()))
     overhead, prologue, overhead_source = _overhead(ledger, tokens, source, lexical)
-    inserted = _inserted(ledger, tokens, overhead, lexical, prologue)
+    inserted = inserted_tokens(ledger, tokens, overhead, lexical, prologue)
     attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, prologue=prologue))
     recorded = ledger.steps["prompt_tokens"]
     return Attribution(
@@ -221,6 +218,9 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
         lexical_ratios=_named(lexical.kinds),
         tools=lexical.tools,
         weights="lexical" if weights is None else weights_name,
+        fitted_events=ledger.event_count,
+        drift=later,
+        habit=says.habit,
     )
 
 
@@ -230,41 +230,6 @@ def _named(ratios: Floats) -> dict[str, float]:
 
 def _share(part: int, whole: int) -> float:
     return int(part) / max(1, int(whole))
-
-
-def _caps(ledger: Ledger, estimate: Floats) -> Ints:
-    by_ratio = np.ceil(estimate * CAP_FACTOR).astype(np.int64)
-    return np.maximum(ledger.events["bytes"], by_ratio) + CAP_FRAME
-
-
-def _shared(found: Intervals, units: Ints, caps: Ints) -> tuple[Ints, Ints]:
-    """Every interval's tokens on its events, by largest remainder, so that the sums are exact."""
-    tokens, source = np.zeros(len(units), dtype=np.int64), np.full(len(units), -1, dtype=np.int64)
-    size = found.stop - found.start
-    owner = np.repeat(np.arange(len(size)), size)
-    events = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size) + np.repeat(found.start, size)
-    total = np.minimum(found.tokens, found.sums(caps))
-    weight = found.sums(units)
-    whole, part = np.divmod(total[owner] * units[events], weight[owner])
-    tokens[events] = whole + _remainders(owner, part, total - np.bincount(owner, whole, len(size)).astype(np.int64))
-    source[events] = np.where(size[owner] == 1, EXACT, SHARED)
-    return tokens, source
-
-
-def _remainders(owner: Ints, part: Ints, missing: Ints) -> Ints:
-    """1 for the `missing` events of each interval with the largest remainders (the earlier one where equal), else 0."""
-    order = np.lexsort((-part, owner))
-    begin = np.searchsorted(owner, np.arange(len(missing)))
-    rank = np.empty(len(owner), dtype=np.int64)
-    rank[order] = np.arange(len(owner)) - begin[owner[order]]
-    return (rank < missing[owner]).astype(np.int64)
-
-
-def _fill(tokens: Ints, source: Ints, estimate: Floats, *, anything: bool) -> None:
-    """Give every event that no interval covers its estimate, in place."""
-    unmeasured = source < 0
-    tokens[unmeasured] = np.rint(estimate[unmeasured]).astype(np.int64)
-    source[unmeasured] = SESSION if anything else ASSUMED
 
 
 def _byte_ratios(ledger: Ledger, ratios: Ratios) -> Floats:
@@ -343,7 +308,7 @@ def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
     tokens[events] = np.floor(tokens[events] * max(0.0, share)).astype(np.int64)
 
 
-def _inserted(
+def inserted_tokens(
     ledger: Ledger, tokens: Ints, overhead: int, ratios: Ratios, prologue: int
 ) -> tuple[tuple[int, ...], ...]:
     """Tokens of the messages that recorded compactions inserted.

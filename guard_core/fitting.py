@@ -70,25 +70,31 @@ def _error(ledger: Ledger, every: Intervals, amounts: Ints) -> float:
     return size_of(tokens - estimates(mixed, fit(mixed, tokens, start)))
 
 
-def drift(ledger: Ledger, found: Intervals, estimate: Floats) -> Floats:
-    """What to add to answers after the last counted prompt: the mean growth that estimates leave unexplained.
+def drift(ledger: Ledger, found: Intervals, estimate: Floats) -> float:
+    """Tokens to add to answers after the last counted prompt: the mean growth that estimates leave unexplained.
 
     Reminders, reasoning and files that a recording does not hold come with nearly every call. It is at most as much as
     the messages themselves: counts that grow by more follow something else.
     """
-    added = np.zeros(ledger.event_count)
-    steps, size = ledger.steps, len(found.tokens)
-    reported = np.flatnonzero(steps["prompt_tokens"] > 0)
-    if not size or not len(reported):
-        return added
+    size = len(found.tokens)
+    if not size or not (ledger.steps["prompt_tokens"] > 0).any():
+        return 0.0
     expected = found.totals(estimate)
     error = np.sort(found.tokens - expected)
     tail = size // DRIFT_TAIL
     error = np.clip(error, error[tail], error[size - 1 - tail])
-    later = steps["response"] >= steps["at"][reported[-1]]
     mean, most = float(np.cumsum(error)[-1]) / (size + DRIFT_BELIEF), float(np.cumsum(expected)[-1]) / size
-    added[steps["response"][later]] = min(max(mean, -most), most)
-    return added
+    return min(max(mean, -most), most)
+
+
+def drifted(ledger: Ledger, estimate: Floats, drift: float) -> Floats:
+    """Estimates of events with the drift added to the answers after the last counted prompt."""
+    steps = ledger.steps
+    reported = np.flatnonzero(steps["prompt_tokens"] > 0)
+    added = np.zeros(ledger.event_count)
+    if len(reported):
+        added[steps["response"][steps["response"] >= steps["at"][reported[-1]]]] = drift
+    return np.maximum(estimate + added, 0.0)
 
 
 def _believed(

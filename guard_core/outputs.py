@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,12 +32,22 @@ _REASONING = KINDS.index("reasoning")
 _VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != _REASONING)
 
 
+class Habit(msgspec.Struct, frozen=True):
+    """What is learnt once of all answers: `usual` tokens beyond the estimate of one without a recorded output, and the
+    `share` of the reasoning of earlier turns that prompts lack (0: it is sent again)."""
+
+    usual: float
+    share: float
+
+
 @dataclass(frozen=True)
 class Answers:
-    """What outputs say: `tokens` per event in later prompts (-1: nothing), and what each step no longer sends."""
+    """What outputs say: `tokens` per event in later prompts (-1: nothing), and what each step no longer sends. `habit`
+    is None where outputs are not believed."""
 
     tokens: Ints
     dropped: Ints
+    habit: Habit | None = None
 
     @classmethod
     def unknown(cls, ledger: Ledger) -> Answers:
@@ -84,19 +95,43 @@ def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> 
 
     Answers without a recorded output cost their estimate and what the others usually cost beyond theirs.
     """
-    output, is_answer = written(ledger), _answering(ledger)
-    whole, visible = _priced(amounts, ratios, range(MESSAGE)), _priced(amounts, ratios, _VISIBLE)
-    known = output >= 0
-    full = np.where(known, output, np.maximum(whole + _usual((output - whole)[known]), visible))
-    unseen = np.rint(np.where(is_answer, np.maximum(full - visible, 0.0), 0.0)).astype(np.int64)
-    tokens = np.where(is_answer, np.rint(full + float(ratios.kinds[MESSAGE])), -1).astype(np.int64)
-    unsent = _unsent(ledger, unseen)
-    shortened = Answers(np.where(is_answer, tokens - unsent, -1), _reasoning_before(ledger, unseen))
+    spoken = _Spoken.of(ledger, amounts, ratios)
+    usual = _usual((spoken.output - spoken.whole)[spoken.output >= 0])
+    shortened = spoken.answers(ledger, Habit(usual, 1.0))
     estimate = shortened.over(ratios.estimates(amounts, ledger.events["tool"]))
     share = _share_dropped(ledger, shortened, every, every.totals(estimate))
-    if share < LEAST_DROP:
-        return Answers(tokens, np.zeros(ledger.step_count, dtype=np.int64))
-    return Answers(shortened.tokens, np.rint(shortened.dropped * share).astype(np.int64))
+    return spoken.answers(ledger, Habit(usual, share if share >= LEAST_DROP else 0.0))
+
+
+def answers_by(ledger: Ledger, amounts: Ints, ratios: Ratios, habit: Habit | None) -> Answers:
+    """What outputs say by what was learnt before."""
+    return _Spoken.of(ledger, amounts, ratios).answers(ledger, habit) if habit else Answers.unknown(ledger)
+
+
+@dataclass(frozen=True)
+class _Spoken:
+    """Answers by event: the recorded output, the estimate of all their content, and of what the log shows of it."""
+
+    output: Ints
+    whole: Floats
+    visible: Floats
+    message: float  # tokens of any message beside its content
+
+    @classmethod
+    def of(cls, ledger: Ledger, amounts: Ints, ratios: Ratios) -> _Spoken:
+        whole, visible = _priced(amounts, ratios, range(MESSAGE)), _priced(amounts, ratios, _VISIBLE)
+        return cls(written(ledger), whole, visible, float(ratios.kinds[MESSAGE]))
+
+    def answers(self, ledger: Ledger, habit: Habit) -> Answers:
+        is_answer, visible = _answering(ledger), self.visible
+        full = np.where(self.output >= 0, self.output, np.maximum(self.whole + habit.usual, visible))
+        tokens = np.where(is_answer, np.rint(full + self.message), -1).astype(np.int64)
+        if not habit.share:
+            return Answers(tokens, np.zeros(ledger.step_count, dtype=np.int64), habit)
+        unseen = np.rint(np.where(is_answer, np.maximum(full - visible, 0.0), 0.0)).astype(np.int64)
+        before = _reasoning_before(ledger, unseen)
+        dropped = np.rint(before * habit.share).astype(np.int64)
+        return Answers(np.where(is_answer, tokens - _unsent(ledger, unseen), -1), dropped, habit)
 
 
 def _answering(ledger: Ledger) -> NDArray[np.bool_]:

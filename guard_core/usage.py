@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.anchors import Anchors
-from guard_core.attribution import USUAL, Attribution, attribute
+from guard_core.attribution import Attribution, attribute
 from guard_core.baselines import count_changes, model_changes, silent_truncations, unexplained_rises
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.sharing import USUAL
 from guard_core.views import Inserted, Segment, Span, Synthetic, View
 
 # Indices into guard_core.trace.PROMPT_SOURCES.

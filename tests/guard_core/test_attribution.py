@@ -8,11 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from guard_core.attribution import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED, Attribution, attribute
+from guard_core.attribution import Attribution, attribute
 from guard_core.errors import GuardError
 from guard_core.findings.counts import requests_of
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.sharing import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED
 from guard_core.simulator.samples import SAMPLES, big_session
 from guard_core.views import Inserted, Span, Synthetic
 from tests.builders import calls, image, model, session, tool_call, tool_result, user

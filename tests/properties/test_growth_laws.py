@@ -9,20 +9,42 @@ import msgspec
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from guard_core import grown
 from guard_core.attribution import attribute
 from guard_core.chunks import ROWS, GrowingLedger, joined, read_state
+from guard_core.events import Event
 from guard_core.extension import basis, extended
 from guard_core.ledger import Ledger
 from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
-from guard_core.sessions import Session
+from guard_core.sessions import ModelCall, Session
 from guard_core.usage import usage_for
+from tests.builders import tool_call, tool_result, user
 from tests.properties import test_attribution_laws as counted
 from tests.properties.strategies import sessions, summarizers, windows
 from tests.properties.test_policy_laws import listed_policies
 
 SMALL = {"events": 3, "calls": 2, "bases": 1}  # rows of a chunk, so that few events cross many borders
 any_sessions = st.one_of(sessions(), counted.sessions())
+
+
+@st.composite
+def answered_sessions(draw: st.DrawFn) -> Session:
+    """A session of the agent that drops reasoning: turns of calls with tools, counted prompts and outputs."""
+    events: list[Event] = []
+    calls: list[ModelCall] = []
+    prompt = 4_000
+    for number, (size, is_turn) in enumerate(
+        draw(st.lists(st.tuples(st.integers(0, 2_000), st.booleans()), min_size=2, max_size=16))
+    ):
+        if is_turn or not number:
+            events.append(user("u" * (size // 3)))
+        output = draw(st.integers(1, 900))
+        count = prompt if draw(st.integers(0, 5)) else None
+        calls.append(ModelCall(len(events), len(events), count, output_tokens=output if draw(st.booleans()) else None))
+        events += [tool_call("run", f"c{number}", at=number), tool_result("r" * size, "run", f"c{number}")]
+        prompt += output + size // 4 + draw(st.integers(-800, 800))
+    return Session(events=tuple(events), calls=tuple(calls), format=draw(st.sampled_from(["codex", "claude-code"])))
 
 
 class Store:
@@ -50,14 +72,16 @@ class Store:
 
 
 def beginning(session: Session, events: int) -> Session:
-    """A session when its log had so many events."""
-    calls = tuple(call for call in session.calls if call.at <= events)
+    """A session when its log had so many events: without the calls that were not answered yet."""
+    calls = tuple(call for call in session.calls if call.at <= events and (call.response or -1) < events)
     compactions = tuple(item for item in session.compactions if item.at <= events)
     return msgspec.structs.replace(session, events=session.events[:events], calls=calls, compactions=compactions)
 
 
-def lengths(draw: st.DrawFn, session: Session) -> list[int]:
-    return [*sorted(draw(st.lists(st.integers(0, len(session.events)), max_size=5))), len(session.events)]
+def lengths(draw: st.DrawFn, session: Session, least: int = 0) -> list[int]:
+    """Some lengths of a log in order, the last of which is all of it."""
+    size = len(session.events)
+    return [*sorted(draw(st.lists(st.integers(min(least, size), size), min_size=1, max_size=5))), size]
 
 
 @given(any_sessions, st.data(), st.sampled_from([SMALL, ROWS]))
@@ -113,3 +137,37 @@ def test_an_extended_trace_is_the_one_replayed_from_the_beginning(session, polic
         assert longer.digest() == whole.digest()
         assert (longer.state, longer.notes) == (whole.state, whole.notes)
     event(f"extended: {longer is not None}")
+
+
+counted_sessions = st.one_of(counted.sessions(), answered_sessions(), answered_sessions())
+LEARNT_FROM = 8  # events; before so many little is measured
+
+
+@given(counted_sessions, st.data())
+def test_an_attribution_extended_in_pieces_is_the_one_extended_at_once(session, data):
+    ledgers = [Ledger.of(beginning(session, stop)) for stop in lengths(data.draw, session, LEARNT_FROM)]
+    learnt = in_pieces = attribute(ledgers[0])
+    for ledger in ledgers[1:]:
+        in_pieces = grown.extended(in_pieces, ledger)
+    if grown.is_learnt(learnt):
+        assert in_pieces.to_bytes() == grown.extended(learnt, ledgers[-1]).to_bytes()
+    event(f"learnt: {grown.is_learnt(learnt)}, with habit: {learnt.habit is not None}")
+
+
+@given(counted_sessions)
+def test_an_attribution_that_is_not_extended_stays_as_it_was_made(session):
+    ledger = Ledger.of(session)
+    assert grown.extended(attribute(ledger), ledger).to_bytes() == attribute(ledger).to_bytes()
+
+
+@given(counted_sessions, st.data())
+def test_what_an_extended_attribution_leaves_over_is_its_residual(session, data):
+    whole = Ledger.of(session)
+    found = grown.extended(
+        attribute(Ledger.of(beginning(session, data.draw(st.integers(whole.event_count // 2, whole.event_count))))),
+        whole,
+    )
+    assert (found.tokens >= 0).all()
+    for step, call in enumerate(session.calls):
+        if call.prompt_tokens:
+            assert found.price(*whole.recorded_view(step)) + found.residual[step] == call.prompt_tokens

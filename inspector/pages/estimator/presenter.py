@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.attribution import ATTRIBUTION_SOURCES, TOTAL, USUAL, Attribution
+from guard_core.attribution import Attribution
 from guard_core.comparison import COUNTERS, GIVENS
 from guard_core.ledger import Ints, Ledger
 from guard_core.measurement import METHODS, Errors
 from guard_core.ratios import KINDS, TEXT_KINDS, content
 from guard_core.sessions import Provenance
+from guard_core.sharing import ATTRIBUTION_SOURCES, TOTAL, USUAL
 from guard_core.tokens.tokenizer import ENCODINGS
 from guard_core.unrecorded import unrecorded
 from inspector.pages.overview.presenter import Bias

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from guard_core.attribution import TOTAL
 from guard_core.cached_prefix import smallest_cached_prefix
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
@@ -18,6 +17,7 @@ from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.models import main_model
 from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.sharing import TOTAL
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded

@@ -11,9 +11,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from guard_core.attribution import ATTRIBUTION_SOURCES
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
+from guard_core.sharing import ATTRIBUTION_SOURCES
 from guard_core.usage import PROVIDER
 from guard_core.views import Inserted, View, content_count, kept_events
 from inspector.figures.timeline import NO_STEPS
