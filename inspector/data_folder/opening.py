@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from inspector.data_folder.durable import copy_sqlite, reading, sync_folder
-from inspector.data_folder.owner import Lease, Refused, in_use
+from inspector.data_folder.owner import FolderLocks, Refused, in_use
 from inspector.data_folder.restoring import finish_restoring
 from inspector.data_folder.sweeping import sweep_alone
 from inspector.data_folder.versions import is_outdated, refuse_newer
@@ -29,24 +29,24 @@ UNFINISHED = "unfinished"
 Applied = set[tuple[str, str]]  # migrations: app, name
 
 
-def open_folder() -> Lease:
-    """Check the data folder, bring its database up to date and sweep it; its lease, shared. Raises Refused."""
-    lease = Lease(Path(settings.DATA_DIR))
+def open_folder() -> FolderLocks:
+    """Check the data folder, bring its database up to date and sweep it; its locks, shared. Raises Refused."""
+    locks = FolderLocks(Path(settings.DATA_DIR))
     try:
-        if lease.take_alone():
-            finish_restoring(lease.folder)
+        if locks.take_alone():
+            finish_restoring(locks.folder)
             check()
             upgrade()
             sweep_alone()
-            lease.share()
+            locks.share()
         else:  # whoever uses the folder has checked it, and nothing may change under them
-            lease.share()
+            locks.share()
             refuse_newer(_folder(), MigrationRecorder(connection).applied_migrations())
-            _upgrade_beside(lease.folder)
+            _upgrade_beside(locks.folder)
     except BaseException:
-        lease.close()
+        locks.close()
         raise
-    return lease
+    return locks
 
 
 def check() -> None:

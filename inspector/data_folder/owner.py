@@ -2,7 +2,7 @@
 
 Two locks of the file system (flock): one on the folder, which all who use it share and which is exclusive while its
 files are replaced; one on `server.lock`, which names the server that holds it. A lock ends with the last process that
-holds it, however that ends, so a process that is gone leaves no lease behind, and no clock is asked.
+holds it, however that ends, so a process that is gone leaves no locks behind, and no clock is asked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Holder(msgspec.Struct, frozen=True):
         return f"the server at {self.address} (process {self.pid} on {self.host}, since {self.since})"
 
 
-class Lease:
+class FolderLocks:
     """Held until it is closed, or until this process and those that were given `files` have ended."""
 
     def __init__(self, folder: Path) -> None:
@@ -77,21 +77,21 @@ class Lease:
         os.pwrite(file, msgspec.json.encode(holder), 0)
 
 
-def alone(folder: Path) -> Lease:
+def alone(folder: Path) -> FolderLocks:
     """The folder for this process alone. Raises Refused, which says who uses it."""
     refuse_served(folder)
-    lease = Lease(folder)
-    if lease.take_alone():
-        return lease
-    lease.close()
+    locks = FolderLocks(folder)
+    if locks.take_alone():
+        return locks
+    locks.close()
     raise Refused(in_use(folder))
 
 
-def beside(folder: Path) -> Lease:
+def beside(folder: Path) -> FolderLocks:
     """The folder, beside whoever else uses it. Raises Refused where a command has it for itself."""
-    lease = Lease(folder)
-    lease.share()
-    return lease
+    locks = FolderLocks(folder)
+    locks.share()
+    return locks
 
 
 def refuse_served(folder: Path) -> None:

@@ -1,12 +1,12 @@
-"""A recording whose agent was still running comes again, longer: its sessions go on instead of standing there twice.
+"""Re-importing a recording that has grown extends its sessions instead of duplicating them.
 
-    going_on = Continuation(recording)       # before the storing transaction: it reads the file
-    row = going_on.store(0, session, ...)    # in it, in the place of convert.store_session
-    going_on.close(1)                        # in it, after the last session
+    continuation = Continuation(recording)       # before the storing transaction: it reads the file
+    row = continuation.store(0, session, ...)    # in it, in the place of convert.store_session
+    continuation.close(1)                        # in it, after the last session
 
-A file that begins with the bytes of a stored one goes on with that one's sessions. A file that is written anew each
-time (a database, an export, one JSON value) goes on with a stored session where it names the same one, or has the same
-file name if neither names any, and holds all of it: its beginning, every event and every count of tokens. Only the last
+A file that begins with the bytes of a stored one extends that one's sessions. A file that is rewritten each time (a
+database, an export, one JSON value) extends a stored session where it names the same one, or has the same file name if
+neither names any, and holds all of it: its beginning, every event and every count of tokens. Only the last
 answer and the results of its calls may be longer now, while it has no count yet.
 """
 
@@ -40,7 +40,7 @@ ASIDE = 1_000_000_000  # added to the places of sessions in a file that is read 
 
 
 class Continuation:
-    """What the sessions of a recording go on with, if anything."""
+    """The stored sessions that those of a recording extend, if any."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -51,8 +51,8 @@ class Continuation:
         self._sources = {self.grown.pk} if self.grown else set()  # recordings that sessions were taken from
         self._aside = 0
 
-    def may_go_on(self, ordinal: int, format_name: str, source_id: str) -> bool:
-        """Is a session stored that one of this place and name could go on with."""
+    def may_extend(self, ordinal: int, format_name: str, source_id: str) -> bool:
+        """Is a session stored that one of this place and name could extend."""
         found = self._behind(format_name, source_id)
         return found.exists() or any(True for _ in self._candidates(ordinal, format_name, source_id))
 

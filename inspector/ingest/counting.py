@@ -27,9 +27,9 @@ from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from guard_core.window_evidence import WindowJudgement, judge_session
 from inspector.ingest.continuation import Continuation
-from inspector.ingest.reading.apart import tell_apart
 from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
-from inspector.ingest.reading.telling import Options, tell
+from inspector.ingest.reading.process import read_in_process
+from inspector.ingest.reading.reader import Options, read_here
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.models.windows import stated_window
@@ -37,7 +37,7 @@ from inspector.storage import convert, search
 from inspector.storage.counts import ToolCount, session_counts
 from inspector.storage.texts import Writer
 
-APART_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
+OWN_PROCESS_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
 PACKED = (GZIP_MAGIC, ZIP_MAGIC)
 FETCHED = 100  # messages between two looks whether the import goes on
 FORGET_SECONDS = 0.2  # between two looks whether the import goes on
@@ -73,7 +73,7 @@ class Counted(NamedTuple):
 
 
 def count_file(
-    going_on: Continuation,
+    continuation: Continuation,
     watch: Watcher,
     *,
     strict: bool,
@@ -85,16 +85,16 @@ def count_file(
     The events of sessions that go on with stored ones are stored under the rows of those, later.
     `meanwhile` is called once, before anything is stored.
     """
-    recording = going_on.recording
-    apart = recording.size >= APART_FROM or _is_packed(recording)
-    options = Options(str(recording.path), strict, window, early=apart and going_on.grown is None)
+    recording = continuation.recording
+    in_process = recording.size >= OWN_PROCESS_FROM or _is_packed(recording)
+    options = Options(str(recording.path), strict, window, early=in_process and continuation.grown is None)
     with ThreadPoolExecutor(1, "compress") as pool:
-        intake = _Intake(going_on, watch, pool)
-        if apart:
-            tell_apart(options, intake.take, lambda: watch.stored(0), meanwhile)
+        intake = _Intake(continuation, watch, pool)
+        if in_process:
+            read_in_process(options, intake.take, lambda: watch.stored(0), meanwhile)
         else:
             meanwhile()
-            tell(options, intake.take)
+            read_here(options, intake.take)
         return intake.finish(), intake.counted
 
 
@@ -112,13 +112,13 @@ class _Tally:
 class _Intake:
     """Takes what a reader tells."""
 
-    def __init__(self, going_on: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, continuation: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
         self.counted: list[Counted] = []
         self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
         self._done: Done | None = None
-        self._going_on, self._watch, self._pool = going_on, watch, pool
+        self._continuation, self._watch, self._pool = continuation, watch, pool
         self._tally = _Tally()
-        self._writer = None if going_on.grown else self._new_writer(going_on.recording)
+        self._writer = None if continuation.grown else self._new_writer(continuation.recording)
 
     def take(self, message: Message) -> None:
         match message:
@@ -152,8 +152,8 @@ class _Intake:
 
     def _next_writer(self, begun: Begin) -> Writer:
         """A session that goes on with a stored one has its events numbered when it takes their place."""
-        waits = self._going_on.may_go_on(len(self.counted), begun.format, begun.source_id)
-        return self._new_writer(None if waits else self._going_on.recording)
+        waits = self._continuation.may_extend(len(self.counted), begun.format, begun.source_id)
+        return self._new_writer(None if waits else self._continuation.recording)
 
     def _new_writer(self, recording: Recording | None) -> Writer:
         self._tally = _Tally()
@@ -165,7 +165,7 @@ class _Intake:
     def _cut(self, writer: Writer, count: int) -> None:
         self._watch.again(writer.settle() - count)
         if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well
-            self._writer = self._new_writer(self._going_on.recording)
+            self._writer = self._new_writer(self._continuation.recording)
             return
         _take_back(writer.row, count, self._watch)
         writer.cut(count)

@@ -289,9 +289,9 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise Cancelled
     if not recording.path.is_file():
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
-    going_on = Continuation(recording)
+    continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
-    done, counted = count_file(going_on, watch, strict=job.strict, window=job.window, meanwhile=look)
+    done, counted = count_file(continuation, watch, strict=job.strict, window=job.window, meanwhile=look)
     watch.phase("indexed")
     report = _report(done, counted, watch)
     with transaction.atomic():
@@ -299,14 +299,14 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
             more: dict[str, Any] = {"window": window, "counts": counts}
             value = _titled(session, recording) if len(counted) > 1 else session
-            rows.append(going_on.store(ordinal, value, ledger, attribution, **more))
-        going_on.close(len(rows))
+            rows.append(continuation.store(ordinal, value, ledger, attribution, **more))
+        continuation.close(len(rows))
         Recording.objects.filter(pk=recording.pk).update(format=done.format)
-        keys, known, extended = ([str(row.pk) for row in some] for some in (rows, going_on.known, going_on.extended))
-        whole = {"sessions": tuple(keys), "known": tuple(known), "extended": tuple(extended)}
+        stored = {"sessions": rows, "known": continuation.known, "extended": continuation.extended}
+        whole = {name: tuple(str(row.pk) for row in some) for name, some in stored.items()}
         watch.close(msgspec.structs.replace(report, **whole))
     watch.closed = True
-    watch.left |= going_on.leaves_texts
+    watch.left |= continuation.leaves_texts
 
 
 def _titled(session: CoreSession, recording: Recording) -> CoreSession:

@@ -13,9 +13,9 @@ from django.utils.cache import patch_vary_headers
 
 from inspector.pages.errors.views import troubled
 from inspector.pages.recounting.views import page_recounting
-from inspector.pages.replay.views import page_apart
+from inspector.pages.replay.views import progress_page
 from inspector.project.trouble import trouble_of
-from inspector.replays.analysis import Apart
+from inspector.replays.analysis import ReplayUnderWay
 from inspector.storage.convert import Outdated
 
 log = logging.getLogger(__name__)
@@ -40,8 +40,8 @@ class RequestHeaders:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """What a view cannot answer by itself; None for a mistake of ours."""
-        if isinstance(exception, Apart):
-            return page_apart(request, exception.replay)
+        if isinstance(exception, ReplayUnderWay):
+            return progress_page(request, exception.replay)
         if isinstance(exception, Outdated):
             return page_recounting(request, exception.session_id)
         if (trouble := trouble_of(exception)) is not None:

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from inspector.data_folder.owner import Holder, Lease, Refused, in_use, refuse_served, serving
+from inspector.data_folder.owner import FolderLocks, Holder, Refused, in_use, refuse_served, serving
 from inspector.project import memory
 
 log = logging.getLogger(__name__)
@@ -80,8 +80,8 @@ def listen(bind: str, port: int) -> socket.socket:
     return listener
 
 
-def prepare(address: str) -> Lease:
-    """Settings, tables, static files; the lease of the data folder. Quick when nothing changed. Raises Refused."""
+def prepare(address: str) -> FolderLocks:
+    """Settings, tables, static files; the locks of the data folder. Quick when nothing changed. Raises Refused."""
     import django
 
     django.setup()
@@ -90,10 +90,10 @@ def prepare(address: str) -> Lease:
     from inspector.data_folder.opening import open_folder
 
     refuse_served(Path(settings.DATA_DIR))
-    lease = open_folder()
-    lease.serve(Holder.here(address))
+    locks = open_folder()
+    locks.serve(Holder.here(address))
     collect_static()
-    return lease
+    return locks
 
 
 def collect_static() -> None:
@@ -127,8 +127,8 @@ class WorkerProcess:
     The thread that starts a worker outlives it: Linux ends a process with the thread that started it (lifeline.py).
     """
 
-    def __init__(self, lease: Lease) -> None:
-        self._lease = lease
+    def __init__(self, locks: FolderLocks) -> None:
+        self._locks = locks
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._watch, name="worker", daemon=True)
@@ -169,20 +169,20 @@ class WorkerProcess:
         command = [sys.executable, "-m", "inspector.project.worker", "--piped"]
         # glibc gives each thread a heap of its own, whose free memory no other thread uses again.
         environment = {"MALLOC_ARENA_MAX": "1", **os.environ}
-        # It keeps the lease while it lives: no second server begins beside the worker of one that was killed.
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=self._lease.files)
+        # It keeps the locks while it lives: no second server begins beside the worker of one that was killed.
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=self._locks.files)
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         return process
 
 
-def _run(listener: socket.socket, address: str, lease: Lease) -> int:
+def _run(listener: socket.socket, address: str, locks: FolderLocks) -> int:
     from django.conf import settings
     from django.db import connections, transaction
     from django_tasks.signals import task_enqueued
 
     connections.close_all()
-    worker = WorkerProcess(lease)
+    worker = WorkerProcess(locks)
     worker.start()
     task_enqueued.connect(lambda **_: transaction.on_commit(worker.wake), weak=False)
     server = _server(worker, f"Compaction Inspector: {address}   (data in {settings.DATA_DIR}; Ctrl-C stops it)")

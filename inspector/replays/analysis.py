@@ -39,10 +39,10 @@ from inspector.replays.choice import Choice
 from inspector.replays.messages import Task
 from inspector.replays.processes import REPLAYS, LongReplay
 from inspector.storage import convert
-from inspector.storage.byte_cache import Kept
+from inspector.storage.byte_cache import ByteCache
 from inspector.storage.estimates import load_result
 
-KEPT_BYTES = 20_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
+CACHE_BYTES = 20_000_000  # of analyses in a process; one of 50,000 steps holds about 20 MB
 BYTES_A_STEP = 140  # of an analysis beside its traces: the series of the chart, tokens and growth of both sides
 BYTES_A_RECORD = 2_200  # of one replayed compaction with its passes and views, as measured
 SMALLEST = 20_000  # bytes that any analysis takes
@@ -106,7 +106,7 @@ class Analysis:
         return self.replayed if side == "replayed" else self.observed
 
 
-class Apart(Exception):
+class ReplayUnderWay(Exception):
     """The analysis takes long: this replay makes it, and the pages that need it, in a process of its own."""
 
     def __init__(self, replay: LongReplay) -> None:
@@ -121,16 +121,16 @@ class _TooLong(Exception):
 def analyse(row: Session, choice: Choice) -> Analysis:
     """The analysis of a session under a choice, where it is quick.
 
-    Raises Apart where it is not, convert.Outdated where its columns must be made again first, and GuardError where the
-    settings contradict each other.
+    Raises ReplayUnderWay where it is not, convert.Outdated where its columns must be made again first, and GuardError
+    where the settings contradict each other.
     """
     key = _key(row, choice)
     if (under_way := REPLAYS.find(key)) is not None:
-        raise Apart(under_way)
+        raise ReplayUnderWay(under_way)
     try:
-        return _kept.get(key, lambda: _analyse(row, choice, _budget()))
+        return _cache.get(key, lambda: _analyse(row, choice, _budget()))
     except _TooLong:
-        raise Apart(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
+        raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
 
 
 def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
@@ -138,7 +138,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 
     Its replay and findings are stored, and read where they are stored already.
     """
-    return _kept.get(_key(row, choice), lambda: _stored_or_made(row, choice, each))
+    return _cache.get(_key(row, choice), lambda: _stored_or_made(row, choice, each))
 
 
 def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
@@ -155,7 +155,7 @@ def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object])
 
 def forget() -> None:
     """Drop the analyses that this process holds."""
-    _kept.clear()
+    _cache.clear()
 
 
 def observe(row: Session) -> Trace:
@@ -191,7 +191,7 @@ def _size(analysis: Analysis) -> int:
     return sum(column.nbytes for column in columns) + series + records + SMALLEST
 
 
-_kept: Kept[Analysis] = Kept(KEPT_BYTES, _size)
+_cache: ByteCache[Analysis] = ByteCache(CACHE_BYTES, _size)
 
 
 def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replayed: Trace | None = None) -> Analysis:

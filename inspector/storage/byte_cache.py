@@ -26,7 +26,7 @@ class _Entry(Generic[V]):
     used: float = field(default_factory=time.monotonic)
 
 
-class Kept(Generic[V]):
+class ByteCache(Generic[V]):
     """A cache bounded by bytes. The newest value stays whatever its size, until it is not used for a while.
 
     At most `at_once` values are computed at a time: more threads would not be faster, would hold more memory, and would
@@ -100,12 +100,12 @@ class _Keeper:
     """Looks through the caches of this process while there is something in them."""
 
     def __init__(self) -> None:
-        self._caches: WeakSet[Kept[Any]] = WeakSet()
+        self._caches: WeakSet[ByteCache[Any]] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.idle_seconds = IDLE_SECONDS
 
-    def look_after(self, cache: Kept[Any]) -> None:
+    def look_after(self, cache: ByteCache[Any]) -> None:
         with self._lock:
             self._caches.add(cache)
             if self._thread is None:

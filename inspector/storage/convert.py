@@ -32,12 +32,12 @@ from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
 from inspector.models.windows import stated_window
-from inspector.storage.byte_cache import Kept
+from inspector.storage.byte_cache import ByteCache
 from inspector.storage.contents import Content, key_of, packed, text_of
 from inspector.storage.query_words import words_of
 from inspector.storage.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
 
-KEPT_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
+CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
@@ -329,13 +329,13 @@ def load_session(row: Session) -> CoreSession:
 
 def forget(row: Session) -> None:
     """Drop cached columns, after a session was changed in place."""
-    _kept.clear()
+    _cache.clear()
 
 
 def _kept_of(row: Session, load: Callable[[str], Any]) -> Any:
     """What `load` gives for a session, kept by its key and revision."""
     key = str(row.pk)
-    return _kept.get((load, key, row.revision), lambda: load(key))
+    return _cache.get((load, key, row.revision), lambda: load(key))
 
 
 def _size(value: Any) -> int:
@@ -352,7 +352,7 @@ def _size(value: Any) -> int:
     return 0
 
 
-_kept: Kept[Any] = Kept(KEPT_BYTES, _size)
+_cache: ByteCache[Any] = ByteCache(CACHE_BYTES, _size)
 
 
 def _ledger(session_id: str) -> Ledger:

@@ -13,10 +13,10 @@ from guard_core.ledger import Ints
 from guard_core.measurement import Errors
 from guard_core.packing import decode, encode
 from inspector.models import Estimate, Session
-from inspector.storage.byte_cache import Kept
+from inspector.storage.byte_cache import ByteCache
 from inspector.storage.texts import ZSTD_LEVEL
 
-KEPT_BYTES = 40_000_000  # of columns in a process
+CACHE_BYTES = 40_000_000  # of counts in a process
 COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
 
 
@@ -54,7 +54,7 @@ def progress(session: Session) -> int:
 def load_counts(session: Session) -> dict[str, Ints] | None:
     """Tokens of every event by each of COLUMNS; None while they are being counted."""
     stored = _stored(session, "tokenizer")
-    return _kept.get((str(session.pk), session.revision), lambda: counts_of(stored())) if stored else None
+    return _cache.get((str(session.pk), session.revision), lambda: counts_of(stored())) if stored else None
 
 
 def load_result(session: Session) -> Result | None:
@@ -69,7 +69,9 @@ def _stored(session: Session, name: str) -> Any:
     return (lambda: found.values_list(name, flat=True).get()) if found.exists() else None
 
 
-_kept: Kept[dict[str, Ints]] = Kept(KEPT_BYTES, lambda columns: sum(column.nbytes for column in columns.values()))
+_cache: ByteCache[dict[str, Ints]] = ByteCache(
+    CACHE_BYTES, lambda columns: sum(column.nbytes for column in columns.values())
+)
 
 
 def packed_counts(columns: dict[str, Ints]) -> bytes:

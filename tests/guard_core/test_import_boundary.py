@@ -18,7 +18,7 @@ def test_it_loads_no_web_framework(module):
 def test_reading_needs_no_arrays():
     """A process that reads one file starts in a fraction of a second, and is small."""
     code = (
-        "import sys, inspector.ingest.reading.telling; "
+        "import sys, inspector.ingest.reading.reader; "
         "print([name for name in ('numpy', 'django') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

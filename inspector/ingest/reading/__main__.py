@@ -1,4 +1,4 @@
-"""The process of a reader: `python -m inspector.ingest.reading OPTIONS`, telling.Options as JSON.
+"""The process of a reader: `python -m inspector.ingest.reading OPTIONS`, reader.Options as JSON.
 
 It writes messages to its output."""
 
@@ -20,7 +20,7 @@ import msgspec  # noqa: E402
 
 from guard_core.errors import RecordingError  # noqa: E402
 from inspector.ingest.reading.messages import Failed, Message, write  # noqa: E402
-from inspector.ingest.reading.telling import Options, tell  # noqa: E402
+from inspector.ingest.reading.reader import Options, read_here  # noqa: E402
 
 TRACE_CHARS = 4_000  # of a traceback, for the log
 
@@ -36,7 +36,7 @@ def main() -> int:
 
         try:
             try:
-                tell(options, send)
+                read_here(options, send)
             except RecordingError as error:
                 send(Failed(type(error).__name__, error.reason, error.line, error.column))
             except MemoryError:

@@ -1,4 +1,4 @@
-"""What a reader tells of a file, in this order.
+"""What a reader sends of a file, in this order.
 
 Progress, and perhaps Batches of the first session, while the file is read; Read and Look; then for each session Begin,
 Batches and End; Done. For the first session a Cut may come before Begin. Failed instead of whatever was to come.
@@ -15,7 +15,7 @@ from inspector.project.pipes import read_frame, write_frame
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """One thing told."""
+    """One message of a reader."""
 
 
 class Progress(Message, frozen=True):
@@ -38,7 +38,7 @@ class Look(Message, frozen=True):
 
 
 class Cut(Message, frozen=True):
-    """Of the events told of the first session so many stand; the others are not in it."""
+    """Of the events sent of the first session, the first `count` are in it; the others are not."""
 
     count: int
 
@@ -68,7 +68,7 @@ class End(Message, frozen=True):
 
 
 class Done(Message, frozen=True):
-    """The end of the file, what is to be told of it as a whole, and how many sessions were above the limit."""
+    """The end of the file, what is known of it as a whole, and how many sessions were above the limit."""
 
     format: str
     facts: RecordingFacts

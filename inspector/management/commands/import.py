@@ -65,8 +65,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with refusals():
-            lease = open_folder()
-        with closing(lease):
+            locks = open_folder()
+        with closing(locks):
             self._import(options)
 
     def _import(self, options: dict[str, Any]) -> None:

@@ -31,10 +31,10 @@ class Command(BaseCommand):
         if not settings.EMBEDDED:
             raise CommandError("DATABASE_URL names a PostgreSQL database already; unset it to move from SQLite.")
         with refusals():
-            lease = alone(Path(settings.DATA_DIR))
+            locks = alone(Path(settings.DATA_DIR))
             check()
         try:
-            with closing(lease):
+            with closing(locks):
                 count = move(options["url"], self.stdout.write)
         except (MoveFailed, ImproperlyConfigured) as error:
             raise CommandError(str(error)) from error

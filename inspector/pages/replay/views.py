@@ -20,7 +20,7 @@ RETRY_SECONDS = "1"
 WHOLE_PAGE = "replay"  # the element of a page that shows nothing but the progress
 
 
-def page_apart(request: HttpRequest, replay: LongReplay) -> HttpResponse:
+def progress_page(request: HttpRequest, replay: LongReplay) -> HttpResponse:
     """The page from the replay's own process where it is done, else how far it is."""
     if replay.state is State.READY and _target(request) == WHOLE_PAGE:
         return HttpResponse(headers={"HX-Refresh": "true"})

@@ -34,12 +34,12 @@ def read_into(content: bytes) -> Recording:
     """What the import does with a file that may have grown."""
     recording = keep(receive([content], "chat.jsonl"))
     found = recordings.read(recording.path)
-    going_on = continuation.Continuation(recording)
+    extending = continuation.Continuation(recording)
     for ordinal, value in enumerate(found.sessions):
         facts = Facts.of(value)
         more = {"window": facts.window.sourced, "counts": session_counts(facts)}
-        going_on.store(ordinal, value, facts.ledger, facts.attribution, **more)
-    going_on.close(len(found.sessions))
+        extending.store(ordinal, value, facts.ledger, facts.attribution, **more)
+    extending.close(len(found.sessions))
     return recording
 
 

@@ -15,7 +15,7 @@ from guard_core.simulator.big_files import write_claude_code
 from inspector.figures.first_look import picture
 from inspector.ingest import importing
 from inspector.ingest.importing import cancel_import
-from inspector.ingest.reading import telling
+from inspector.ingest.reading import reader
 from inspector.ingest.reading.messages import Batch
 from inspector.models import Import, Payload, Recording, Session
 from inspector.storage import convert, deleting, search, texts
@@ -40,11 +40,11 @@ def looks_first(monkeypatch):
 def seen_when(monkeypatch, told: str) -> list[str]:
     """What a page would show of the import whenever this is told of it."""
     seen: list[str] = []
-    tell = getattr(importing.Watch, told)
+    report = getattr(importing.Watch, told)
 
     def watched(*args):
         seen.append(Import.objects.get().first_look)
-        tell(*args)
+        report(*args)
 
     monkeypatch.setattr(importing.Watch, told, watched)
     return seen
@@ -75,7 +75,7 @@ def test_a_small_file_is_not_looked_at_first(bring, transcript, monkeypatch):
 
 
 def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypatch):
-    monkeypatch.setattr(telling, "BATCH", 10)
+    monkeypatch.setattr(reader, "BATCH", 10)
     monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
     stored = importing.Watch.stored
 
@@ -92,7 +92,7 @@ def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypa
 
 
 def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript, monkeypatch):
-    monkeypatch.setattr(telling, "BATCH", 50)
+    monkeypatch.setattr(reader, "BATCH", 50)
     monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
     monkeypatch.setattr(importing, "PURGED_AT_ONCE", 10)
     stored = importing.Watch.stored
@@ -135,7 +135,7 @@ def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders, monke
     path.write_bytes(transcript)
     with ThreadPoolExecutor(1) as pool:
         writer = texts.Writer(job.recording, pool)
-        telling.tell(telling.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
+        reader.read_here(reader.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
         writer.settle()
     assert Session.objects.filter(deleted=None).count() == 1
     assert indexed_entries() > before

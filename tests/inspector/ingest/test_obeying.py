@@ -14,7 +14,7 @@ from django.db import connection
 from guard_core.simulator.big_files import write_claude_code
 from inspector.ingest import importing
 from inspector.ingest.importing import cancel_import, run_import, submit
-from inspector.ingest.reading import telling
+from inspector.ingest.reading import reader
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Session
 from inspector.storage import texts
@@ -95,7 +95,7 @@ def test_few_short_statements_are_run_between_two_looks(looks):
     looks.of(submit(receive([transcript(4_000, 12_000_000)], "a.jsonl")))
     assert max(looks.between()) <= STATEMENTS_A_LOOK
     values = [count for kind, count in looks.done if kind == "statement"]
-    assert max(values) <= 3 * max(texts.ROWS, telling.BATCH)
+    assert max(values) <= 3 * max(texts.ROWS, reader.BATCH)
 
 
 def test_what_comes_after_the_last_look_does_not_grow_with_the_session(monkeypatch, folders):

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from guard_core.simulator.flow import Simulation, Turn
 from inspector.ingest import counting, importing
-from inspector.ingest.reading import telling
+from inspector.ingest.reading import reader
 from inspector.jobs import indexing
 from inspector.models import Event, Payload, Recording, Session
 from inspector.pages.gallery import runs
@@ -232,8 +232,8 @@ def test_sessions_of_one_file_are_never_taken_for_one_another(bring):
 
 def test_events_that_were_stored_on_the_way_are_moved_and_their_row_goes(bring, monkeypatch):
     """A large file's session is stored before anybody knows its name."""
-    monkeypatch.setattr(counting, "APART_FROM", 0)
-    monkeypatch.setattr(telling, "BATCH", 2)
+    monkeypatch.setattr(counting, "OWN_PROCESS_FROM", 0)
+    monkeypatch.setattr(reader, "BATCH", 2)
     bring(claude(2, padding=""), "a.jsonl")
     row = Session.objects.get()
     bring(claude(4, padding=" "), "b.jsonl")

@@ -9,43 +9,43 @@ import time
 
 import pytest
 
-from inspector.storage.byte_cache import Kept
+from inspector.storage.byte_cache import ByteCache
 
 
 def test_a_value_is_made_once():
-    kept, made = Kept(100, len), []
+    cache, made = ByteCache(100, len), []
     for _ in range(3):
-        assert kept.get("a", lambda: made.append(1) or "text") == "text"
+        assert cache.get("a", lambda: made.append(1) or "text") == "text"
     assert made == [1]
 
 
 def test_the_values_used_longest_ago_go_first():
-    kept = Kept(10, len)
-    kept.get("a", lambda: "aaaa")
-    kept.get("b", lambda: "bbbb")
-    kept.get("a", lambda: "not made again")
-    kept.get("c", lambda: "cccc")
-    assert kept.bytes == 8
-    assert kept.get("a", lambda: "made again") == "aaaa"
-    assert kept.get("b", lambda: "made again") == "made again"
+    cache = ByteCache(10, len)
+    cache.get("a", lambda: "aaaa")
+    cache.get("b", lambda: "bbbb")
+    cache.get("a", lambda: "not made again")
+    cache.get("c", lambda: "cccc")
+    assert cache.bytes == 8
+    assert cache.get("a", lambda: "made again") == "aaaa"
+    assert cache.get("b", lambda: "made again") == "made again"
 
 
 def test_the_newest_value_stays_whatever_its_size():
-    kept = Kept(10, len)
-    kept.get("a", lambda: "a")
-    assert kept.get("long", lambda: "x" * 50) == "x" * 50
-    assert (kept.bytes, kept.get("long", lambda: "")) == (50, "x" * 50)
+    cache = ByteCache(10, len)
+    cache.get("a", lambda: "a")
+    assert cache.get("long", lambda: "x" * 50) == "x" * 50
+    assert (cache.bytes, cache.get("long", lambda: "")) == (50, "x" * 50)
 
 
 def test_what_fails_is_not_kept():
-    kept = Kept(10, len)
+    cache = ByteCache(10, len)
     with pytest.raises(ZeroDivisionError):
-        kept.get("a", lambda: 1 / 0)
-    assert kept.get("a", lambda: "now") == "now"
+        cache.get("a", lambda: 1 / 0)
+    assert cache.get("a", lambda: "now") == "now"
 
 
 def test_few_are_made_at_a_time():
-    kept, running, most, made = Kept(1_000, len, at_once=2), set(), [], []
+    cache, running, most, made = ByteCache(1_000, len, at_once=2), set(), [], []
     lock = threading.Lock()
 
     def make(key: str) -> str:
@@ -59,7 +59,7 @@ def test_few_are_made_at_a_time():
         return key
 
     threads = [
-        threading.Thread(target=lambda key=str(number % 8): kept.get(key, lambda: make(key))) for number in range(40)
+        threading.Thread(target=lambda key=str(number % 8): cache.get(key, lambda: make(key))) for number in range(40)
     ]
     for thread in threads:
         thread.start()
@@ -70,16 +70,16 @@ def test_few_are_made_at_a_time():
 
 
 def test_what_is_not_used_for_a_while_is_let_go():
-    kept = Kept(100, len)
-    kept.get("a", lambda: "aaaa")
+    cache = ByteCache(100, len)
+    cache.get("a", lambda: "aaaa")
     between = time.monotonic()
-    kept.get("b", lambda: "bbbb")
-    assert kept.forget_unused(between) == 1
-    assert kept.bytes == 4
-    assert kept.get("a", lambda: "made again") == "made again"
-    kept.get("b", lambda: "not made again")
-    assert kept.forget_unused(time.monotonic()) == 2
-    assert (kept.bytes, len(kept)) == (0, 0)
+    cache.get("b", lambda: "bbbb")
+    assert cache.forget_unused(between) == 1
+    assert cache.bytes == 4
+    assert cache.get("a", lambda: "made again") == "made again"
+    cache.get("b", lambda: "not made again")
+    assert cache.forget_unused(time.monotonic()) == 2
+    assert (cache.bytes, len(cache)) == (0, 0)
 
 
 def test_a_process_lets_go_of_values_by_itself():
@@ -89,7 +89,7 @@ def test_a_process_lets_go_of_values_by_itself():
         "from inspector.storage import byte_cache\n"
         "byte_cache.LOOK_EVERY = 0.05\n"
         "byte_cache._KEEPER.idle_seconds = 0.1\n"
-        "cache = byte_cache.Kept(10**9, len)\n"
+        "cache = byte_cache.ByteCache(10**9, len)\n"
         "for round in range(2):\n"  # the second time its keeper starts again
         "    cache.get(round, lambda: bytes(10**6))\n"
         "    end = time.monotonic() + 60\n"
@@ -126,7 +126,7 @@ def test_a_value_that_made_room_leaves_memory_although_it_refers_to_itself():
         "memory.keep_little()\n"
         "class Value:\n"
         "    def __init__(self): self.data, self.me = bytearray(b'x' * 30_000_000), self\n"
-        "cache = byte_cache.Kept(1, lambda value: 1)\n"
+        "cache = byte_cache.ByteCache(1, lambda value: 1)\n"
         "before = memory.resident()\n"
         "for number in range(10): cache.get(number, Value)\n"
         "assert memory.resident() - before < 120_000_000\n"
@@ -139,14 +139,14 @@ class Held:
 
 
 def test_what_somebody_still_holds_is_not_made_a_second_time():
-    cache: Kept[Held] = Kept(10, lambda value: 6)
+    cache: ByteCache[Held] = ByteCache(10, lambda value: 6)
     held = cache.get("a", Held)
     cache.get("b", Held)  # makes the first go
     assert cache.get("a", Held) is held
 
 
 def test_what_nobody_holds_is_made_again():
-    cache: Kept[Held] = Kept(10, lambda value: 6)
+    cache: ByteCache[Held] = ByteCache(10, lambda value: 6)
     first = id(cache.get("a", Held))
     made = []
     cache.get("b", Held)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.recordings.formats import native
-from inspector.ingest.reading.telling import MAX_SESSIONS
+from inspector.ingest.reading.reader import MAX_SESSIONS
 from inspector.models import Import, Session
 from inspector.pages.imports import views as imports
 from tests.builders import model, session, user

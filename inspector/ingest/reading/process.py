@@ -1,4 +1,4 @@
-"""Reads a file in a process of its own, and gives on what it tells."""
+"""Reads a file in a process of its own, and passes on its messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import msgspec
 import inspector
 from guard_core import errors
 from inspector.ingest.reading.messages import Failed, Message, read
-from inspector.ingest.reading.telling import Options
+from inspector.ingest.reading.reader import Options
 
 WAIT = 0.1  # seconds without a message between two words about it
 AHEAD = 2  # messages that wait
@@ -32,14 +32,14 @@ class ReaderFailed(Exception):
     """The reader's process made a mistake: its traceback, for the log."""
 
 
-def tell_apart(
+def read_in_process(
     options: Options,
     send: Callable[[Message], None],
     idle: Callable[[], object],
     meanwhile: Callable[[], object] = lambda: None,
 ) -> None:
-    """The same as telling.tell, in another process. `idle` is called now and then while nothing comes, `meanwhile` once
-    while the process starts; where one of them raises, as `send` may, the process ends. Raises RecordingError,
+    """The same as reader.read_here, in another process. `idle` is called now and then while nothing comes, `meanwhile`
+    once while the process starts; where one of them raises, as `send` may, the process ends. Raises RecordingError,
     MemoryError, OSError and ReaderFailed."""
     with _process(options) as messages:
         meanwhile()

@@ -13,10 +13,10 @@ import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest.reading import apart
-from inspector.ingest.reading.apart import ReaderFailed, tell_apart
+from inspector.ingest.reading import process
 from inspector.ingest.reading.messages import Batch, Begin, Done, End, Message, Progress, Read
-from inspector.ingest.reading.telling import Options, tell
+from inspector.ingest.reading.process import ReaderFailed, read_in_process
+from inspector.ingest.reading.reader import Options, read_here
 from inspector.project.lifeline import ORPHANED
 
 PATIENCE = 30.0  # seconds, for a machine that has other things to do
@@ -40,7 +40,7 @@ def processes(monkeypatch) -> list[subprocess.Popen[bytes]]:
         started.append(popen(*args, **options))
         return started[-1]
 
-    monkeypatch.setattr(apart.subprocess, "Popen", starting)
+    monkeypatch.setattr(process.subprocess, "Popen", starting)
     return started
 
 
@@ -48,15 +48,15 @@ def idle() -> None:
     """Nothing to do."""
 
 
-def told_apart(path: Path, **options: object) -> list[Message]:
+def messages_of_process(path: Path, **options: object) -> list[Message]:
     told: list[Message] = []
-    tell_apart(Options(str(path), **{"strict": True, **options}), told.append, idle)  # type: ignore[arg-type]
+    read_in_process(Options(str(path), **{"strict": True, **options}), told.append, idle)  # type: ignore[arg-type]
     return told
 
 
-def told_here(path: Path, **options: object) -> list[Message]:
+def messages_here(path: Path, **options: object) -> list[Message]:
     told: list[Message] = []
-    tell(Options(str(path), **{"strict": True, **options}), told.append)  # type: ignore[arg-type]
+    read_here(Options(str(path), **{"strict": True, **options}), told.append)  # type: ignore[arg-type]
     return told
 
 
@@ -69,14 +69,14 @@ def of_kind(told: list[Message], *kinds: type[Message]) -> list[Message]:
 
 
 def test_another_process_tells_the_same(transcript):
-    here, there = told_here(transcript), told_apart(transcript)
+    here, there = messages_here(transcript), messages_of_process(transcript)
     assert there == here
     assert [type(message) for message in there[-2:]] == [End, Done]
     assert len(texts(there)) == of_kind(there, Read)[0].events > 3_000
 
 
 def test_most_of_a_session_is_told_before_its_file_is_read(transcript):
-    early, late = told_apart(transcript, early=True), told_apart(transcript)
+    early, late = messages_of_process(transcript, early=True), messages_of_process(transcript)
     assert texts(early) == texts(late)
     assert of_kind(early, Begin, End, Done) == of_kind(late, Begin, End, Done)
     before = early[: next(place for place, message in enumerate(early) if isinstance(message, Read))]
@@ -95,9 +95,9 @@ def test_what_is_wrong_with_a_file_is_raised_here(content, error, words, tmp_pat
     path = tmp_path / "bad.jsonl"
     path.write_bytes(content)
     with pytest.raises(error, match=words) as here:
-        told_here(path)
+        messages_here(path)
     with pytest.raises(error, match=words) as there:
-        told_apart(path)
+        messages_of_process(path)
     assert (there.value.line, there.value.column, there.value.reason) == (
         here.value.line,
         here.value.column,
@@ -111,7 +111,7 @@ def test_a_reader_that_the_system_ends_is_told_as_that(transcript, processes):
             processes[0].send_signal(signal.SIGKILL)
 
     with pytest.raises(MemoryError, match="ended by the system"):
-        tell_apart(Options(str(transcript), strict=True), kill_it, idle)
+        read_in_process(Options(str(transcript), strict=True), kill_it, idle)
 
 
 def test_whoever_listens_may_stop_and_nothing_runs_on(transcript, processes):
@@ -119,25 +119,26 @@ def test_whoever_listens_may_stop_and_nothing_runs_on(transcript, processes):
         raise KeyError("enough")
 
     with pytest.raises(KeyError):
-        tell_apart(Options(str(transcript), strict=True, early=True), stop, idle)
+        read_in_process(Options(str(transcript), strict=True, early=True), stop, idle)
     assert processes[0].returncode == -signal.SIGKILL
 
 
 def test_the_caller_can_do_something_while_the_process_starts(transcript):
     done: list[str] = []
     options = Options(str(transcript), strict=True)
-    tell_apart(options, lambda message: done.append(type(message).__name__), idle, lambda: done.append("meanwhile"))
+    note = done.append
+    read_in_process(options, lambda message: note(type(message).__name__), idle, lambda: note("meanwhile"))
     assert (done[0], done[-1]) == ("meanwhile", "Done")
 
 
 def test_idle_time_is_told_and_may_end_it_too(transcript, processes, monkeypatch, tmp_path):
     """While nothing comes: here from a pipe that nobody writes to."""
-    monkeypatch.setattr(apart, "WAIT", 0.01)
+    monkeypatch.setattr(process, "WAIT", 0.01)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     calls = iter(range(3))
     with pytest.raises(StopIteration):
-        tell_apart(Options(str(pipe), strict=True), lambda message: None, lambda: next(calls))
+        read_in_process(Options(str(pipe), strict=True), lambda message: None, lambda: next(calls))
     assert processes[0].returncode == -signal.SIGKILL
 
 
@@ -148,8 +149,8 @@ def test_a_mistake_of_ours_is_told_with_its_place_and_not_printed(tmp_path, monk
     (tmp_path / "sitecustomize.py").write_text(
         "import guard_core.recordings\nguard_core.recordings.read = lambda *_, **__: 1 / 0\n"
     )
-    with pytest.raises(ReaderFailed, match=r"(?s)telling\.py.*ZeroDivisionError"):
-        told_apart(path)
+    with pytest.raises(ReaderFailed, match=r"(?s)reader\.py.*ZeroDivisionError"):
+        messages_of_process(path)
     assert capfd.readouterr() == ("", "")
 
 
@@ -178,7 +179,7 @@ def started_reader(transcript) -> subprocess.Popen[bytes]:
 
 
 def test_a_message_is_small_however_large_the_file_is(transcript):
-    batches = [message for message in told_here(transcript) if isinstance(message, Batch)]
+    batches = [message for message in messages_here(transcript) if isinstance(message, Batch)]
     sizes = [sum(map(len, batch.texts)) + sum(len(words.encode()) for words in batch.words) for batch in batches]
     longest = max(len(text) for batch in batches for text in batch.texts)
     assert len(batches) > 4

@@ -1,4 +1,4 @@
-"""Reads a file and tells what is in it: see messages.py."""
+"""Reads a file and sends what is in it as messages (messages.py)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from inspector.storage.contents import key_of, packed, text_of
 
 BATCH_BYTES = 300_000  # of texts; their words are as many again, and about six batches are in memory at once
 BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
-MAX_SESSIONS = 2_000  # told of one file
+MAX_SESSIONS = 2_000  # sent of one file
 
 Send = Callable[[Message], None]
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a file is read. `window`: tokens, by the user. `early`: the first session is told while it is read."""
+    """How a file is read. `window`: tokens, by the user. `early`: the first session is sent while the file is read."""
 
     path: str
     strict: bool
@@ -35,10 +35,10 @@ class Options(msgspec.Struct, frozen=True):
     early: bool = False
 
 
-def tell(options: Options, send: Send) -> None:
-    """Read a file and tell it. Raises RecordingError."""
-    telling = _Telling(send)
-    early = recordings.EarlyEvents(telling.add) if options.early else None
+def read_here(options: Options, send: Send) -> None:
+    """Read a file and send what is in it. Raises RecordingError."""
+    messages = _SessionMessages(send)
+    early = recordings.EarlyEvents(messages.add) if options.early else None
     found = recordings.read(
         options.path,
         strict=options.strict,
@@ -51,21 +51,21 @@ def tell(options: Options, send: Send) -> None:
     left_out = len(found.sessions) - len(sessions)
     if not any(session.events for session in sessions):
         raise RecordingError("no messages were found in this file, so there is no session to show")
-    found = replace(found, sessions=())  # each session goes when it is told, and its events with it
+    found = replace(found, sessions=())  # each session goes when it is sent, and its events with it
     send(Read(sum(len(session.events) for session in sessions)))
     send(Look(recordings.look_at(sessions[0])))
     if early is not None:
-        telling.settle(early.agreed(sessions[0].events))
+        messages.settle(early.agreed(sessions[0].events))
     while sessions:
         session = sessions.popleft()
         send(Begin(session.format, session.source_id))
-        telling.rest(session)
-        telling = _Telling(send)
+        messages.rest(session)
+        messages = _SessionMessages(send)
     send(Done(found.format, found.facts, found.notes, left_out))
 
 
-class _Telling:
-    """Tells one session."""
+class _SessionMessages:
+    """Sends the messages of one session."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -87,7 +87,7 @@ class _Telling:
             self._flush()
 
     def settle(self, agreed: int) -> None:
-        """Of the events told, the first `agreed` are the session's."""
+        """Of the events sent, the first `agreed` are the session's."""
         self._flush()
         if agreed < self._count:
             self._send(Cut(agreed))
