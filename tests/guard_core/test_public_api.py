@@ -19,7 +19,7 @@ def test_every_public_name_is_there_once():
 def test_a_type_checker_sees_the_same_names_at_the_same_homes():
     imports = [node for node in ast.walk(ast.parse(inspect.getsource(guard_core))) if isinstance(node, ast.ImportFrom)]
     seen = {alias.name: node.module for node in imports if "guard_core." in (node.module or "") for alias in node.names}
-    assert set(seen) == set(guard_core.__all__)
+    assert set(seen) == {*guard_core.__all__, "__version__"}
     for name, module in seen.items():
         assert getattr(guard_core, name) is getattr(sys.modules[module], name)
 
@@ -38,6 +38,18 @@ def test_an_unknown_name_is_an_error_of_the_usual_kind():
         guard_core.nothing  # noqa: B018
     with pytest.raises(ImportError):
         from guard_core import nothing  # noqa: F401
+
+
+def test_a_star_imports_the_public_names_and_no_others():
+    names: dict[str, object] = {}
+    exec("from guard_core import *", names)
+    assert set(names) - {"__builtins__"} == set(guard_core.__all__)
+
+
+def test_importing_the_package_loads_no_other_module_of_it_than_its_version():
+    code = "import guard_core, sys; print(*sorted(name for name in sys.modules if name.startswith('guard_core')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == ["guard_core", "guard_core.version"]
 
 
 def test_nothing_else_is_imported_for_the_public():
