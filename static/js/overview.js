@@ -25,12 +25,27 @@ function refresh(fragment) {
 
 const names = (form) => [...form.querySelectorAll(CONTROLS)].map((field) => field.name).join();
 
+const typed = new Map(); // what was typed for settings that another policy does not have: it comes back with them
+
+function restore(focused) {
+  document.getElementById(focused)?.focus({ preventScroll: true });
+  const empty = [...settings().querySelectorAll("input")].filter((field) => !field.value && typed.get(field.name));
+  for (const field of empty) field.value = typed.get(field.name);
+  if (empty.length) htmx.trigger(settings(), "submit");
+}
+
 // Another policy has other settings: then the whole form is new, and the focus goes back to where it was.
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
   if (event.detail.target.id !== "what-if") return;
+  const policy = (form) => form.querySelector("[name=policy]").value;
+  if (policy(event.detail.fragment) !== policy(settings())) {
+    event.detail.shouldSwap = false; // the policy was changed again since, and its own answer is to come
+    return;
+  }
   if (names(event.detail.fragment) !== names(settings())) {
     const focused = document.activeElement?.id;
-    document.addEventListener("htmx:oobAfterSwap", () => document.getElementById(focused)?.focus({ preventScroll: true }), { once: true });
+    for (const field of settings().querySelectorAll("input")) typed.set(field.name, field.value);
+    document.addEventListener("htmx:oobAfterSwap", () => restore(focused), { once: true });
     return;
   }
   event.detail.shouldSwap = false;
