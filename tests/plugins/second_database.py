@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def is_repeated(item: pytest.Item) -> bool:
     """Can a second database make a difference to this test."""
-    if item.get_closest_marker("own_database"):
+    if item.get_closest_marker("once"):
         return False
     if item.nodeid.startswith((WALK, SERVERS)):
         return True

@@ -71,7 +71,7 @@ def item(nodeid: str, *fixtures: str, marks: tuple[str, ...] = ()) -> SimpleName
         (item("tests/inspector/test_a.py::test_x", "bring", "db"), True),
         (item("tests/inspector/test_a.py::test_x", "settings"), False),
         (item("tests/services/test_a.py::test_x"), True),
-        (item("tests/services/test_a.py::test_x", marks=("own_database",)), False),
+        (item("tests/services/test_a.py::test_x", marks=("once",)), False),
         (item("tests/browser/test_first_light.py::test_1_x"), True),
         (item("tests/browser/test_looks.py::test_x"), False),
     ],
@@ -81,7 +81,7 @@ def test_what_can_reach_the_database_is_repeated_and_of_the_browser_one_walk(tes
 
 
 def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suite():
-    marked = [path for path in modules("tests/services") if "pytestmark = pytest.mark.own_database" in path.read_text()]
+    marked = [path for path in modules("tests/services") if "pytestmark = pytest.mark.once" in path.read_text()]
     assert marked
     for path in marked:
         for call in ast.walk(ast.parse(path.read_text())):

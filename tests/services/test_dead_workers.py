@@ -21,7 +21,7 @@ import django; django.setup()
 from django.db import connection, transaction
 from inspector.models import Tag
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 with transaction.atomic(), connection.cursor() as cursor:
     Tag.objects.update(name="locked")
     print("locked", flush=True)

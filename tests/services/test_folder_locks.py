@@ -11,7 +11,7 @@ from tests.services.folders import manage, refused
 from tests.services.server import running, until
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 def test_a_second_server_says_who_has_the_folder(tmp_path: Path) -> None:
     with running(tmp_path, DATABASE_URL="") as started:
         sentence = refused(tmp_path)
@@ -41,7 +41,7 @@ def test_the_lease_of_a_stopped_server_is_free(tmp_path: Path) -> None:
     alone(tmp_path).close()
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 def test_an_import_runs_beside_a_server(tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text(
         '[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]'
@@ -51,7 +51,7 @@ def test_an_import_runs_beside_a_server(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text("[]")
     held = alone(tmp_path)
@@ -63,7 +63,7 @@ def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tm
         held.close()
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 def test_a_folder_that_is_used_is_not_had_alone(tmp_path: Path) -> None:
     shared = beside(tmp_path)
     with pytest.raises(Refused, match="another command"):

@@ -21,7 +21,7 @@ from tests.services.folders import DATABASE
 from tests.services.server import Running, running, transcript, until
 from tests.services.test_orphans import PROMISE, processes_of
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 
 KILLS = int(os.environ.get("KILLS", "3"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))

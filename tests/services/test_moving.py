@@ -15,7 +15,7 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from tests.plugins.neighbours import find_postgres
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 ROOT = Path(__file__).resolve().parents[2]
 NAME = f"inspector_move_{uuid4().hex[:12]}"
 DIGESTS = """

@@ -13,7 +13,7 @@ from inspector.data_folder import opening
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import command, running, until
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 
 OLD = "0003"  # migrations of the first release but one
 

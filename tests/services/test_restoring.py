@@ -18,7 +18,7 @@ from tests.services.databases import fresh_postgres
 from tests.services.folders import DATABASE, change, damage, digest, manage, refused
 from tests.services.server import running, transcript
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 
 Rewriter = Callable[[str, bytes], bytes | None]
 

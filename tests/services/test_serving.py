@@ -58,7 +58,7 @@ def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> No
         assert kept() == first
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
 def test_without_login_it_refuses_to_be_reached_from_elsewhere(address: str, tmp_path: Path) -> None:
     process = command("--bind", address, "--data-dir", str(tmp_path))
@@ -76,7 +76,7 @@ def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) 
     assert "Address already in use" in told
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "value"), [("PORT", "eighty"), ("ALLOWED_HOSTS", "*"), ("DATABASE_URL", "mysql://x/y")]
 )
@@ -88,7 +88,7 @@ def test_a_wrong_setting_is_told_in_one_sentence(name: str, value: str, tmp_path
     assert name in told
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 def test_a_data_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     process = command("--data-dir", str(tmp_path / "file" / "data"))
@@ -97,7 +97,7 @@ def test_a_data_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Pat
     assert told.count("\n") == 1
 
 
-@pytest.mark.own_database
+@pytest.mark.once
 def test_a_database_that_does_not_answer_is_told_in_one_sentence(tmp_path: Path) -> None:
     nobody = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
     process = command("--port", "0", "--data-dir", str(tmp_path), environment=nobody)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.services.server import Running, running, transcript, until
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 
 DISK = 48 * 2**20  # bytes of the small disk
 LARGE = 60 * 2**20  # bytes of a file that it cannot hold

@@ -12,7 +12,7 @@ import pytest
 
 from tests.services.server import ROOT, clean_environment
 
-pytestmark = pytest.mark.own_database
+pytestmark = pytest.mark.once
 
 WANTED = ("templates", "static")
 
