@@ -75,19 +75,20 @@ class Counted(NamedTuple):
 def count_file(
     continuation: Continuation,
     watch: Watcher,
+    options: Options,
     *,
-    strict: bool,
-    window: int | None,
+    own_process_from: int = OWN_PROCESS_FROM,
     meanwhile: Callable[[], object],
 ) -> tuple[Done, list[Counted]]:
     """Read a recording and store the texts of its sessions: what is told of the file, and the sessions counted.
 
     The events of sessions that go on with stored ones are stored under the rows of those, later.
-    `meanwhile` is called once, before anything is stored.
+    A file of `own_process_from` bytes or more is read in a process of its own; `meanwhile` is called once, before
+    anything is stored.
     """
     recording = continuation.recording
-    in_process = recording.size >= OWN_PROCESS_FROM or _is_packed(recording)
-    options = Options(str(recording.path), strict, window, early=in_process and continuation.grown is None)
+    in_process = recording.size >= own_process_from or _is_packed(recording)
+    options = msgspec.structs.replace(options, early=in_process and continuation.grown is None)
     with ThreadPoolExecutor(1, "compress") as pool:
         intake = _Intake(continuation, watch, pool)
         if in_process:

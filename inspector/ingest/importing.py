@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.db import Error, transaction
@@ -22,8 +23,9 @@ from guard_core.sessions import Sourced
 from inspector.data_folder.uncertain import uncertain
 from inspector.figures.first_look import look_of
 from inspector.ingest.continuation import Continuation
-from inspector.ingest.counting import Counted, count_file
+from inspector.ingest.counting import OWN_PROCESS_FROM, Counted, count_file
 from inspector.ingest.reading.messages import Done
+from inspector.ingest.reading.reader import BATCH, Options
 from inspector.ingest.uploads import Received, drop_unused, keep
 from inspector.jobs import hints
 from inspector.jobs.leased import LeasedJob
@@ -35,14 +37,24 @@ from inspector.storage import deleting
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
-LOOK_FIRST_FROM = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
-REPORT_EVERY = 0.1  # seconds between two notes of progress
-PURGED_AT_ONCE = 2_000  # events; a fraction of a second
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 
 
 READING = 1  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+
+
+class Pace(NamedTuple):
+    """What an import does at a time, and from what size on it is a long one."""
+
+    report_every: float = 0.1  # seconds between two notes of progress
+    look_first_from: int = 4 * 2**20  # bytes; a smaller file is read as fast as it is looked at
+    own_process_from: int = OWN_PROCESS_FROM  # bytes from which a process of its own reads the file
+    batch: int = BATCH  # events of one transaction
+    purged_at_once: int = 2_000  # events; a fraction of a second
+
+
+PACE = Pace()
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -153,13 +165,16 @@ class Imports(LeasedJob[Import]):
 IMPORTS = Imports()
 
 
-def run_import(job_id: str) -> None:
-    """Read the file and store what is in it. Does nothing when another worker has the import."""
+def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, Pace], Watch] | None = None) -> None:
+    """Read the file and store what is in it. Does nothing when another worker has the import.
+
+    `watching` makes another Watch, which may see more of it or end it.
+    """
     lease = IMPORTS.take(job_id)
     if not lease:
         return
     job = Import.objects.select_related("recording").get(pk=job_id)
-    watch = Watch(job, lease)
+    watch = (watching or Watch)(job, lease, pace)
     try:
         _read_and_store(job, watch)
     except Cancelled:
@@ -190,17 +205,17 @@ def _clean_up(watch: Watch) -> None:
         deleting.purge_soon()
     elif watch.closed or not watch.counted:
         deleting.ensure_purged()
-    elif watch.counted <= PURGED_AT_ONCE:
+    elif watch.counted <= watch.pace.purged_at_once:
         deleting.purge_unfinished()
     else:
         deleting.purge_soon()
 
 
 class Watch:
-    """Progress of one import: notes it at most every REPORT_EVERY seconds, keeps the lease, sees a cancel."""
+    """Progress of one import: notes it now and then, keeps the lease, sees a cancel."""
 
-    def __init__(self, job: Import, lease: str) -> None:
-        self.job, self.lease = job, lease
+    def __init__(self, job: Import, lease: str, pace: Pace = PACE) -> None:
+        self.job, self.lease, self.pace = job, lease, pace
         self.started = time.monotonic()
         self.noted = self.started
         self.counted = self.total = 0  # events
@@ -221,7 +236,7 @@ class Watch:
 
     def look(self, found: recordings.FirstLook, *, whole: bool = True) -> None:
         """Something to look at while a large file is stored, the first that comes. `whole`: its session is read."""
-        if self.looked or self.job.total < LOOK_FIRST_FROM or not any(found.prompt_tokens):
+        if self.looked or self.job.total < self.pace.look_first_from or not any(found.prompt_tokens):
             return
         self.looked = True
         of_model = window_of(CoreSession(events=(), calls=(), model=found.model))
@@ -240,7 +255,7 @@ class Watch:
         self.left = True
 
     def _tell(self) -> None:
-        if time.monotonic() - self.noted >= REPORT_EVERY:
+        if time.monotonic() - self.noted >= self.pace.report_every:
             self.note(**self._progress())
 
     def _progress(self) -> dict[str, int]:
@@ -291,7 +306,10 @@ def _read_and_store(job: Import, watch: Watch) -> None:
         raise RecordingError("the bytes of this file are not in the data folder of the worker")
     continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
-    done, counted = count_file(continuation, watch, strict=job.strict, window=job.window, meanwhile=look)
+    options = Options(str(recording.path), job.strict, job.window, batch=watch.pace.batch)
+    done, counted = count_file(
+        continuation, watch, options, own_process_from=watch.pace.own_process_from, meanwhile=look
+    )
     watch.phase("indexed")
     report = _report(done, counted, watch)
     with transaction.atomic():
@@ -318,7 +336,7 @@ def _titled(session: CoreSession, recording: Recording) -> CoreSession:
 
 def _look_first(recording: Recording, watch: Watch) -> None:
     """A chart to look at while a large file is read. It is not worth an error: the reading tells what is wrong."""
-    if recording.size < LOOK_FIRST_FROM:
+    if recording.size < watch.pace.look_first_from:
         return
     try:
         found = recordings.first_look(recording.path)

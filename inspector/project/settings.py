@@ -100,6 +100,7 @@ TEMPLATES = [
 
 
 # How long a request waits for SQLite's one writer. Less than the 20 seconds that a page waits for an answer.
+ANSWER_WAIT_SECONDS = 3.0  # that the answer to an upload waits for a small file; then the progress page takes over
 LOCK_SECONDS = env.whole("LOCK_SECONDS", 15, 1, 600)
 
 

@@ -74,10 +74,10 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
     return count
 
 
-def purge_slice() -> None:
-    """Purge what is due for about a second, then go on behind whatever waits: a long session takes some of them."""
+def purge_slice(seconds: float = SLICE_SECONDS) -> None:
+    """Purge what is due for so long, then go on behind whatever waits: a long session takes some of them."""
     before = timezone.now() - UNDO_FOR
-    if not purge(before, until=time.monotonic() + SLICE_SECONDS):
+    if not purge(before, until=time.monotonic() + seconds):
         drop_texts()
     if _due(before).exists():
         purge_soon()

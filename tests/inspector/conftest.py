@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
-from inspector.ingest.importing import run_import, submit
+from inspector.ingest.importing import PACE, Pace, run_import, submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import
 from inspector.project.health import beat
@@ -59,9 +60,11 @@ def recording(agent_session: CoreSession) -> bytes:
 def bring(db: None, folders: Path) -> Importer:
     """Receives bytes and reads them as the worker would; the import as it ended."""
 
-    def importer(content: bytes, name: str = "recording.jsonl", **options: object) -> Import:
+    def importer(
+        content: bytes, name: str = "recording.jsonl", pace: Pace = PACE, watching: Any = None, **options: object
+    ) -> Import:
         job = submit(receive([content], name), **options)
-        run_import(str(job.pk))
+        run_import(str(job.pk), pace, watching)
         job.refresh_from_db()
         return job
 

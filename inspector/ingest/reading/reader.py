@@ -27,17 +27,19 @@ Send = Callable[[Message], None]
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a file is read. `window`: tokens, by the user. `early`: the first session is sent while the file is read."""
+    """How a file is read. `window`: tokens, by the user. `early`: the first session is sent while the file is read.
+    `batch`: at most so many events are sent in one message."""
 
     path: str
     strict: bool
     window: int | None = None
     early: bool = False
+    batch: int = BATCH
 
 
 def read_here(options: Options, send: Send) -> None:
     """Read a file and send what is in it. Raises RecordingError."""
-    messages = _SessionMessages(send)
+    messages = _SessionMessages(send, options.batch)
     early = recordings.EarlyEvents(messages.add) if options.early else None
     found = recordings.read(
         options.path,
@@ -60,15 +62,15 @@ def read_here(options: Options, send: Send) -> None:
         session = sessions.popleft()
         send(Begin(session.format, session.source_id))
         messages.rest(session)
-        messages = _SessionMessages(send)
+        messages = _SessionMessages(send, options.batch)
     send(Done(found.format, found.facts, found.notes, left_out))
 
 
 class _SessionMessages:
     """Sends the messages of one session."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, batch: int) -> None:
+        self._send, self._batch = send, batch
         self._count = 0
         self._start_batch()
 
@@ -83,7 +85,7 @@ class _SessionMessages:
         self._moments.append(math.nan if event.timestamp is None else event.timestamp)
         self._source_ids.append(event.source_id)
         self._size += len(text)
-        if self._size >= BATCH_BYTES or len(self._texts) >= BATCH:
+        if self._size >= BATCH_BYTES or len(self._texts) >= self._batch:
             self._flush()
 
     def settle(self, agreed: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +15,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+from inspector.ingest.waiting import settled
 from inspector.models import Import, Session
 from inspector.models.gallery import GalleryRun
 from inspector.pages.errors.views import plain
@@ -32,8 +32,6 @@ from inspector.pages.shared.numbers import step_number, turn_number
 DEFAULT = (Guard(DEFAULT_POLICY, POLICIES[DEFAULT_POLICY].default_profile),)
 FIRST_STEP = "TimingGap_CalibratedHeuristicPreventsOverflow"  # where the count of the step before is too old
 FIRST_STEP_AT = 1
-PATIENCE = 3.0  # seconds that the answer waits for a scenario to be stored; then the progress page takes over
-LOOK_EVERY = 0.02
 
 
 @require_GET
@@ -91,7 +89,7 @@ def gallery_open(request: HttpRequest) -> HttpResponse:
         job = service.open_scenario(get_scenario(name))
     except UnknownName as error:
         return plain(request, 404, "No such scenario", f"{_sentence(error)}.")
-    return redirect(_address(_settled(job), guard))
+    return redirect(_address(settled([job])[0], guard))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -104,7 +102,7 @@ def gallery_new(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('gallery_new')}?{urlencode(kept)}")
     form, error = _form(request)
     if request.method == "POST" and form.is_valid():
-        job = _settled(service.open_simulation(form.simulation, form.name))
+        (job,) = settled([service.open_simulation(form.simulation, form.name)])
         return redirect(_address(job, form.chosen_guard.name))
     context = {
         "form": form,
@@ -240,15 +238,6 @@ def _table(rows: list[Row], found: presenter.Filter, chosen: tuple[Guard, ...]) 
         "everything": reverse("gallery") + presenter.Filter().query(chosen),
         "pages": [(n, found.query(chosen, page=n), n == page) for n in range(1, pages + 1)] if pages > 1 else [],
     }
-
-
-def _settled(job: Import) -> Import:
-    """The import after a short wait, so that most people never see a progress page."""
-    end = time.monotonic() + PATIENCE
-    while not job.ended and time.monotonic() < end:
-        time.sleep(LOOK_EVERY)
-        job.refresh_from_db()
-    return job
 
 
 def _address(job: Import, guard: str) -> str:

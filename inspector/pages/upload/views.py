@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -19,22 +18,19 @@ from guard_core.window import parse_window
 from inspector.ingest.companions import add, arranged
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive, safe_name, take
+from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import
 from inspector.pages.errors.views import plain
 from inspector.pages.imports.views import session_of
 
-SMALL = 8 * 2**20  # bytes; such a file is read before the answer is due, so the answer can be the session itself
-PATIENCE = 3.0  # seconds that the answer waits for a small file; after that the progress page takes over
-LOOK_EVERY = 0.015
-
 
 @require_POST
-def upload(request: HttpRequest) -> HttpResponse:
+def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     """Take files or pasted text; one import each. A file that is known already opens what is there.
 
     A database and its `-wal` are one import. `path` says for each file where it lay in a dropped folder: what is no
     session there is left aside. A damaged file is refused with its line and reason (422) unless `mode` is lenient;
-    nothing of it is kept.
+    nothing of it is kept. `wait` gives the imports as they are when the answer is due.
     """
     lenient = request.POST.get("mode") == "lenient"
     try:
@@ -54,7 +50,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             told.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
     if not jobs and not any(item["folder"] for item in told):
         return _refused(request, refused)
-    jobs = _settled(jobs)
+    jobs = wait(jobs)
     if _wants_json(request):
         failed = any(job.state == Import.State.FAILED and not job.left_aside for job in jobs)
         answer = {"imports": [_answer(job) for job in jobs], "aside": told}
@@ -67,13 +63,13 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def open_sample(request: HttpRequest, name: str) -> HttpResponse:
+def open_sample(request: HttpRequest, name: str, wait: Wait = settled) -> HttpResponse:
     """Import one of the bundled sample sessions, or open it when it is there."""
     sample = SAMPLES.get(name)
     if sample is None:
         return plain(request, 404, "No such sample", f"The samples are: {', '.join(SAMPLES)}.")
     received = receive([native.write(sample.build())], f"{name}.jsonl")
-    return redirect(_address(_settled([submit(received)])[0]))
+    return redirect(_address(wait([submit(received)])[0]))
 
 
 class Item(NamedTuple):
@@ -118,16 +114,6 @@ def _add(item: Item, *, strict: bool, window: int | None) -> Import:
         job.folder = item.folder
         job.save(update_fields=["folder"])
     return job
-
-
-def _settled(jobs: list[Import]) -> list[Import]:
-    """The imports after a short wait for the small ones, so that most people never see a progress page."""
-    end = time.monotonic() + PATIENCE
-    for job in jobs:
-        while not job.ended and job.total <= SMALL and time.monotonic() < end:
-            time.sleep(LOOK_EVERY)
-            job.refresh_from_db()
-    return jobs
 
 
 def _address(job: Import) -> str:

@@ -17,22 +17,10 @@ from inspector.ingest.companions import Unit, add, arranged
 from inspector.ingest.importing import run_import
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Recording, Session
-from inspector.pages.upload import views as uploads
+
+pytestmark = pytest.mark.urls("tests.inspector.working_urls")
 
 JSON = {"Accept": "application/json"}
-
-
-@pytest.fixture(autouse=True)
-def worker(monkeypatch):
-    """A worker that takes an import as soon as somebody waits for it."""
-
-    def settled(jobs):
-        for job in jobs:
-            run_import(str(job.pk))
-            job.refresh_from_db()
-        return jobs
-
-    monkeypatch.setattr(uploads, "_settled", settled)
 
 
 class Agent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,13 +11,11 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from inspector.ingest import counting
-from inspector.ingest.importing import IMPORTS, Report, cancel_import, run_import, start_import, submit
+from inspector.ingest.importing import IMPORTS, Report, Watch, cancel_import, run_import, start_import, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import Event, Import, Payload, Recording, Session
-from inspector.storage import convert
 from inspector.storage.convert import load_session
 
 pytestmark = pytest.mark.django_db
@@ -155,16 +154,22 @@ def test_a_cancelled_import_ends_at_once_and_keeps_nothing(db, folders, recordin
     assert not stored_files(folders)
 
 
-def test_cancel_while_storing_leaves_nothing(db, folders, recording, monkeypatch):
-    job = submit(receive([recording], "a.jsonl"))
-    store = convert.store_session
+class Interrupted(Watch):
+    """Something happens in the transaction that stores the sessions, when they are stored and not yet there."""
 
-    def cancelled_meanwhile(*args, **options):
-        cancel_import(job)
-        return store(*args, **options)
+    happens: Callable[[Import], object]
 
-    monkeypatch.setattr(convert, "store_session", cancelled_meanwhile)
-    run_import(str(job.pk))
+    def close(self, report: Report) -> None:
+        assert Session.objects.filter(deleted=None).exists()
+        type(self).happens(self.job)
+        super().close(report)
+
+
+def test_cancel_while_storing_leaves_nothing(bring, recording):
+    class Cancelled(Interrupted):
+        happens = cancel_import
+
+    assert bring(recording, watching=Cancelled).state == "cancelled"
     assert not Session.objects.exists()
 
 
@@ -202,16 +207,13 @@ def test_a_worker_that_still_reports_is_left_alone(db, folders, recording):
     assert job.lease == "alive"
 
 
-def test_a_worker_that_lost_its_lease_stores_nothing(db, folders, recording, monkeypatch):
-    job = submit(receive([recording], "a.jsonl"))
-    store = convert.store_session
+def test_a_worker_that_lost_its_lease_stores_nothing(bring, recording):
+    class TakenOver(Interrupted):
+        @staticmethod
+        def happens(job: Import) -> None:
+            Import.objects.update(lease="another worker")
 
-    def taken_over(*args, **options):
-        Import.objects.update(lease="another worker")
-        return store(*args, **options)
-
-    monkeypatch.setattr(convert, "store_session", taken_over)
-    run_import(str(job.pk))
+    bring(recording, watching=TakenOver)
     assert not Session.objects.exists()
 
 
@@ -224,11 +226,13 @@ def test_a_broken_off_import_is_handed_back(db, folders, recording):
     assert Session.objects.count() == 1
 
 
-def test_a_mistake_of_ours_ends_the_import_and_is_logged(db, folders, recording, monkeypatch, caplog):
-    job = submit(receive([recording], "a.jsonl"))
-    monkeypatch.setattr(counting, "session_counts", lambda *_: 1 / 0)
-    run_import(str(job.pk))
-    job.refresh_from_db()
+def test_a_mistake_of_ours_ends_the_import_and_is_logged(bring, folders, recording, caplog):
+    class Mistaken(Interrupted):
+        @staticmethod
+        def happens(job: Import) -> None:
+            job.total / 0
+
+    job = bring(recording, watching=Mistaken)
     assert job.state == "failed"
     assert "ZeroDivisionError" in caplog.text
     assert "ZeroDivisionError" not in job.message

@@ -13,8 +13,7 @@ from django_tasks_db.models import DBTaskResult
 from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
 from inspector.figures.first_look import picture
-from inspector.ingest import importing
-from inspector.ingest.importing import cancel_import
+from inspector.ingest.importing import PACE, Report, Watch, cancel_import
 from inspector.ingest.reading import reader
 from inspector.ingest.reading.messages import Batch
 from inspector.models import Import, Payload, Recording, Session
@@ -32,86 +31,86 @@ def transcript() -> bytes:
     return out.getvalue()
 
 
+LOOKING = PACE._replace(look_first_from=0)
+
+
+class Seen(Watch):
+    """What a page would show of the import when its file is read, and when more of it is stored."""
+
+    when_read: list[str]
+    when_stored: list[str]
+
+    def read(self, events: int) -> None:
+        self.when_read.append(Import.objects.get().first_look)
+        super().read(events)
+
+    def stored(self, count: int) -> None:
+        self.when_stored.append(Import.objects.get().first_look)
+        super().stored(count)
+
+
 @pytest.fixture
-def looks_first(monkeypatch):
-    monkeypatch.setattr(importing, "LOOK_FIRST_FROM", 0)
+def seen() -> type[Seen]:
+    return type("SeenHere", (Seen,), {"when_read": [], "when_stored": []})
 
 
-def seen_when(monkeypatch, told: str) -> list[str]:
-    """What a page would show of the import whenever this is told of it."""
-    seen: list[str] = []
-    report = getattr(importing.Watch, told)
-
-    def watched(*args):
-        seen.append(Import.objects.get().first_look)
-        report(*args)
-
-    monkeypatch.setattr(importing.Watch, told, watched)
-    return seen
-
-
-def test_a_chart_is_there_before_counting_begins(bring, transcript, looks_first, monkeypatch):
-    seen = seen_when(monkeypatch, "read")
-    job = bring(transcript)
-    shown = picture(seen[0])
+def test_a_chart_is_there_before_counting_begins(bring, transcript, seen):
+    job = bring(transcript, pace=LOOKING, watching=seen)
+    shown = picture(seen.when_read[0])
     assert (shown.look.calls, shown.look.compactions) == (300, Session.objects.get().compactions)
     assert len(shown.drawn.line.split()) == 300
     assert (job.state, job.first_look) == ("done", "")
 
 
-def test_a_chart_is_there_of_what_is_no_json_lines_too(bring, looks_first, monkeypatch):
+def test_a_chart_is_there_of_what_is_no_json_lines_too(bring, seen):
     """It comes when the file is read, before its messages are counted and stored."""
-    seen = seen_when(monkeypatch, "stored")
-    job = bring(SEEDS["opencode"])
-    shown = picture(seen[0])
+    job = bring(SEEDS["opencode"], pace=LOOKING, watching=seen)
+    shown = picture(seen.when_stored[0])
     assert (shown.look.calls, shown.look.peak, shown.look.whole) == (1, 100, True)
     assert (job.state, job.first_look) == ("done", "")
 
 
-def test_a_small_file_is_not_looked_at_first(bring, transcript, monkeypatch):
-    seen = seen_when(monkeypatch, "read")
-    assert bring(transcript).state == "done"
-    assert seen == [""]
+def test_a_small_file_is_not_looked_at_first(bring, transcript, seen):
+    assert bring(transcript, watching=seen).state == "done"
+    assert seen.when_read == [""]
 
 
-def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript, monkeypatch):
-    monkeypatch.setattr(reader, "BATCH", 10)
-    monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
-    stored = importing.Watch.stored
+class CancelledOnTheWay(Watch):
+    """Somebody cancels when 150 events are stored."""
 
-    def cancelled_on_the_way(watch, count):
-        if watch.counted == 150:
+    def stored(self, count: int) -> None:
+        if self.counted == 150:
             assert Payload.objects.exists()
-            cancel_import(watch.job)
-        stored(watch, count)
+            cancel_import(self.job)
+        super().stored(count)
 
-    monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
-    assert bring(transcript).state == "cancelled"
+
+def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript):
+    pace = PACE._replace(batch=10, report_every=0.0)
+    assert bring(transcript, pace=pace, watching=CancelledOnTheWay).state == "cancelled"
     assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
     assert indexed_entries() == 0
 
 
-def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript, monkeypatch):
-    monkeypatch.setattr(reader, "BATCH", 50)
-    monkeypatch.setattr(importing, "REPORT_EVERY", 0.0)
-    monkeypatch.setattr(importing, "PURGED_AT_ONCE", 10)
-    stored = importing.Watch.stored
+class CancelledWhenStored(Watch):
+    """Somebody cancels when the first events are stored."""
 
-    def cancelled_on_the_way(watch, count):
-        stored(watch, count)
-        cancel_import(watch.job)
+    def stored(self, count: int) -> None:
+        super().stored(count)
+        cancel_import(self.job)
 
-    monkeypatch.setattr(importing.Watch, "stored", cancelled_on_the_way)
-    assert bring(transcript).state == "cancelled"
+
+def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript):
+    pace = PACE._replace(batch=50, report_every=0.0, purged_at_once=10)
+    assert bring(transcript, pace=pace, watching=CancelledWhenStored).state == "cancelled"
     assert indexed_entries() > 0
     purges = DBTaskResult.objects.filter(queue_name="purge_deleted")
     assert purges.get().priority < 0
-    monkeypatch.setattr(deleting, "SLICE_SECONDS", 0.001)
     slices = 0
     while Session.objects.exists():
         slices += 1
         purges.update(status="SUCCESSFUL")
-        deleting.purge_slice()
+        deleting.purge_slice(0.001)
     assert slices >= 1
     assert not purges.ready().exists()  # the last slice asks for no other
     assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
@@ -126,7 +125,7 @@ def indexed_entries() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders, monkeypatch):
+def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders):
     """It died while it stored; the import was cancelled before another worker took it."""
     job = bring(transcript[:200_000])
     before = indexed_entries()
@@ -153,20 +152,22 @@ def test_the_words_are_found_as_soon_as_the_session_is_there(bring, transcript):
     assert len(search.hits(parse("task"), session, 0, 1_000)) == search.count(parse("task"), session) > 0
 
 
-def test_a_failure_after_texts_were_stored_leaves_none(bring, transcript, monkeypatch):
-    def full(*_, **__):
+class OutOfMemory(Watch):
+    """There is no memory left when the sessions are stored."""
+
+    def close(self, report: Report) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(convert, "store_session", full)
-    assert bring(transcript).state == "failed"
+
+def test_a_failure_after_texts_were_stored_leaves_none(bring, transcript):
+    assert bring(transcript, watching=OutOfMemory).state == "failed"
     assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
 
 
-def test_texts_of_other_sessions_outlive_a_failure(bring, recording, transcript, monkeypatch):
+def test_texts_of_other_sessions_outlive_a_failure(bring, recording, transcript):
     bring(recording)
     texts = Payload.objects.count()
-    monkeypatch.setattr(convert, "store_session", lambda *_, **__: 1 / 0)
-    assert bring(transcript).state == "failed"
+    assert bring(transcript, watching=OutOfMemory).state == "failed"
     assert Payload.objects.count() == texts > 0
 
 
@@ -189,12 +190,16 @@ def branched(long: int, back_to: int) -> bytes:
 
 
 @pytest.mark.parametrize("back_to", [0, 600])
-def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring, monkeypatch):
+def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring):
     stored: list[int] = []
-    again = importing.Watch.again
-    monkeypatch.setattr(importing.Watch, "again", lambda watch, count: (stored.append(count), again(watch, count))[1])
+
+    class Again(Watch):
+        def again(self, count: int) -> None:
+            stored.append(count)
+            super().again(count)
+
     content = branched(2_000, back_to)
-    job = bring(content)
+    job = bring(content, watching=Again)
     assert (job.state, len(stored)) == ("done", 1)
     assert stored[0] > 500
     row = Session.objects.get(deleted=None)
@@ -209,7 +214,7 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring,
     assert Payload.objects.count() == row.events
 
 
-def test_a_long_session_that_has_grown_is_extended(bring, monkeypatch):
+def test_a_long_session_that_has_grown_is_extended(bring):
     content = branched(2_000, 1_999)
     half = content[: content.index(b'"u1500"')].rsplit(b"\n", 1)[0] + b"\n"
     assert len(half) > 2**22

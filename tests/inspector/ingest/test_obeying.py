@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from io import BytesIO
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from django.db import connection
 
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest import importing
-from inspector.ingest.importing import cancel_import, run_import, submit
+from inspector.ingest.importing import Watch, cancel_import, run_import, submit
 from inspector.ingest.reading import reader
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Session
@@ -35,25 +35,27 @@ def transcript(steps: int, size: int) -> bytes:
 class Looks:
     """Everything that an import does, in order: its looks, and its statements with the number of their values."""
 
-    def __init__(self, monkeypatch) -> None:
+    def __init__(self) -> None:
         self.done: list[tuple[str, int]] = []  # ("look", bytes done) or ("statement", values)
-        reading, stored, phase = importing.Watch.reading, importing.Watch.stored, importing.Watch.phase
 
-        def looked(watch, done, total):
-            self.done.append(("look", done))
-            reading(watch, done, total)
+    def watching(self, *args: Any) -> Watch:
+        """A watch whose looks are noted here."""
+        noted = self.done
 
-        def looked_again(watch, count):
-            self.done.append(("stored", count))
-            stored(watch, count)
+        class Noting(Watch):
+            def reading(self, done: int, total: int) -> None:
+                noted.append(("look", done))
+                super().reading(done, total)
 
-        def entered(watch, name):
-            self.done.append((name, 0))
-            phase(watch, name)
+            def stored(self, count: int) -> None:
+                noted.append(("stored", count))
+                super().stored(count)
 
-        monkeypatch.setattr(importing.Watch, "reading", looked)
-        monkeypatch.setattr(importing.Watch, "stored", looked_again)
-        monkeypatch.setattr(importing.Watch, "phase", entered)
+            def phase(self, name: str) -> None:
+                noted.append((name, 0))
+                super().phase(name)
+
+        return Noting(*args)
 
     def statement(self, execute, sql, params, many, context):
         self.done.append(("statement", sum(map(len, params)) if many else len(params or ())))
@@ -61,7 +63,7 @@ class Looks:
 
     def of(self, job: Import) -> list[tuple[str, int]]:
         with connection.execute_wrapper(self.statement):
-            run_import(str(job.pk))
+            run_import(str(job.pk), watching=self.watching)
         job.refresh_from_db()
         assert job.state == "done", job.message
         return self.done
@@ -78,8 +80,8 @@ class Looks:
 
 
 @pytest.fixture
-def looks(monkeypatch, folders) -> Looks:
-    return Looks(monkeypatch)
+def looks(folders) -> Looks:
+    return Looks()
 
 
 def test_few_bytes_are_read_between_two_looks(looks):
@@ -98,29 +100,25 @@ def test_few_short_statements_are_run_between_two_looks(looks):
     assert max(values) <= 3 * max(texts.ROWS, reader.BATCH)
 
 
-def test_what_comes_after_the_last_look_does_not_grow_with_the_session(monkeypatch, folders):
+def test_what_comes_after_the_last_look_does_not_grow_with_the_session(folders):
     counts = []
     for steps in (200, 4_000):
-        looks = Looks(monkeypatch)
-        done = looks.of(submit(receive([transcript(steps, steps * 2_000)], f"{steps}.jsonl")))
+        done = Looks().of(submit(receive([transcript(steps, steps * 2_000)], f"{steps}.jsonl")))
         counts.append(len(done) - done.index(("indexed", 0)))
-        monkeypatch.undo()
     assert max(counts) <= LAST_STATEMENTS
     assert abs(counts[1] - counts[0]) <= 2
 
 
 @pytest.mark.parametrize("phase", ["counted", "indexed"])
-def test_a_cancel_at_the_beginning_of_a_phase_stores_nothing(phase, monkeypatch, folders):
+def test_a_cancel_at_the_beginning_of_a_phase_stores_nothing(phase, folders):
+    class CancelledFirst(Watch):
+        def phase(self, name: str) -> None:
+            if name == phase:
+                cancel_import(self.job)
+            super().phase(name)
+
     job = submit(receive([transcript(200, 400_000)], "a.jsonl"))
-    enter = importing.Watch.phase
-
-    def cancelled_first(watch, name):
-        if name == phase:
-            cancel_import(job)
-        enter(watch, name)
-
-    monkeypatch.setattr(importing.Watch, "phase", cancelled_first)
-    run_import(str(job.pk))
+    run_import(str(job.pk), watching=CancelledFirst)
     job.refresh_from_db()
     assert job.state == "cancelled"
     assert not Session.objects.exists()

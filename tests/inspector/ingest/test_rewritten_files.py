@@ -15,8 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from guard_core.simulator.flow import Simulation, Turn
-from inspector.ingest import counting, importing
-from inspector.ingest.reading import reader
+from inspector.ingest import importing
 from inspector.jobs import indexing
 from inspector.models import Event, Payload, Recording, Session
 from inspector.pages.gallery import runs
@@ -230,13 +229,12 @@ def test_sessions_of_one_file_are_never_taken_for_one_another(bring):
     assert len({row.recording_id for row in Session.objects.all()}) == 1
 
 
-def test_events_that_were_stored_on_the_way_are_moved_and_their_row_goes(bring, monkeypatch):
+def test_events_that_were_stored_on_the_way_are_moved_and_their_row_goes(bring):
     """A large file's session is stored before anybody knows its name."""
-    monkeypatch.setattr(counting, "OWN_PROCESS_FROM", 0)
-    monkeypatch.setattr(reader, "BATCH", 2)
-    bring(claude(2, padding=""), "a.jsonl")
+    pace = importing.PACE._replace(own_process_from=0, batch=2)
+    bring(claude(2, padding=""), "a.jsonl", pace=pace)
     row = Session.objects.get()
-    bring(claude(4, padding=" "), "b.jsonl")
+    bring(claude(4, padding=" "), "b.jsonl", pace=pace)
     deleting.purge_slice()
     longer = Session.objects.get()
     assert (longer.pk, longer.events) == (row.pk, 8)

@@ -22,10 +22,8 @@ import inspector
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from inspector.models import Session
-from inspector.pages.gallery import views as gallery
 from inspector.pages.gallery.form import ScenarioForm
 from inspector.pages.library.listing import Listing
-from inspector.pages.upload import views as uploads
 from inspector.replays.choice import NAMES
 
 pytestmark = pytest.mark.django_db
@@ -109,10 +107,9 @@ def addresses(*keys: object) -> list[str]:
 
 
 @pytest.fixture
-def there(bring, monkeypatch, settings):
+def there(bring, settings):
     """A stored session with a compaction, its import and its recording, and what is left of a refused file."""
-    monkeypatch.setattr(gallery, "PATIENCE", 0)
-    monkeypatch.setattr(uploads, "PATIENCE", 0)
+    settings.ANSWER_WAIT_SECONDS = 0
     job = bring(native.write(SAMPLES["small-window"].build()))
     failed = bring(b"no session", "bad.txt")
     session = Session.objects.get()
@@ -181,6 +178,7 @@ def test_no_form_breaks_a_page(value, there, calm):
     assert broken == {}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("body", [b"", b"\x00\xff", b"{" * 1000, b"--x\r\nContent-Disposition: form-data\r\n\r\n"])
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "multipart/form-data", "application/json", "\x7f"])
 def test_no_body_breaks_a_page(body, kind, there, calm):
@@ -188,6 +186,7 @@ def test_no_body_breaks_a_page(body, kind, there, calm):
     assert {url: answer.status_code for url, answer in answers.items() if answer.status_code >= 500} == {}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"])
 def test_no_method_breaks_a_page(method, there, calm):
     answers = {url: undone(lambda url=url: calm.generic(method, url)) for url in there.urls}
@@ -204,6 +203,7 @@ def test_nothing_is_done_without_the_token(method, there):
     assert dump() == before
 
 
+@pytest.mark.once
 def test_another_host_name_is_refused_everywhere(there, calm):
     for url in there.urls:
         answer = calm.get(url, headers={"Host": "evil.invalid"})
@@ -219,6 +219,7 @@ def test_unknown_keys_are_told_in_our_words(there, calm):
     assert told in calm.get(f"{there.session.get_absolute_url()}events/{'9' * 5000}/part/0").text
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "headers", [{}, {"HX-Request": "true"}, {"Host": "evil.invalid"}], ids=["page", "part", "host"]
 )
@@ -244,6 +245,7 @@ def test_a_download_is_never_a_page(there, client):
     answer.getvalue()
 
 
+@pytest.mark.once
 def test_files_of_the_application_may_be_kept(client):
     answer = client.get("/static/css/base.css")
     assert answer.status_code == 200

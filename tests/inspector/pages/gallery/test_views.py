@@ -17,9 +17,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch):
+def _impatient(settings):
     """No worker runs beside these tests, so nothing waits for one."""
-    monkeypatch.setattr(view, "PATIENCE", 0.0)
+    settings.ANSWER_WAIT_SECONDS = 0
 
 
 @pytest.fixture

@@ -7,26 +7,15 @@ import re
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from inspector.ingest.importing import run_import
 from inspector.models import Import, Recording, Session
-from inspector.pages.upload import views as uploads
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("folders"),
+    pytest.mark.urls("tests.inspector.working_urls"),
+]
 
 JSON = {"Accept": "application/json"}
-
-
-@pytest.fixture(autouse=True)
-def worker(monkeypatch):
-    """A worker that takes an import as soon as somebody waits for it."""
-
-    def settled(jobs):
-        for job in jobs:
-            run_import(str(job.pk))
-            job.refresh_from_db()
-        return jobs
-
-    monkeypatch.setattr(uploads, "_settled", settled)
 
 
 def file(content: bytes, name: str = "recording.jsonl") -> SimpleUploadedFile:

@@ -1,0 +1,24 @@
+"""The answer to a request waits a moment for its import, so that most people never see a progress page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+
+from inspector.models import Import
+
+SMALL = 8 * 2**20  # bytes; such a file is read before the answer is due, so the answer can be the session itself
+LOOK_EVERY = 0.015  # seconds
+Wait = Callable[[list[Import]], list[Import]]
+
+
+def settled(jobs: list[Import]) -> list[Import]:
+    """The imports after a short wait for the small ones."""
+    end = time.monotonic() + settings.ANSWER_WAIT_SECONDS
+    for job in jobs:
+        while not job.ended and job.total <= SMALL and time.monotonic() < end:
+            time.sleep(LOOK_EVERY)
+            job.refresh_from_db()
+    return jobs
