@@ -71,12 +71,14 @@ class HermesMemory(msgspec.Struct, frozen=True):
     known, -1 not yet counted since the last compaction. `real` is the last count above 0. Estimates are those of whole
     requests: `compacted_estimate` just after the last compaction, `fitted_estimate` the largest known to fit.
     `attempts` are the compactions before calls of turn `turn`, `threshold` that of the last decision, `watermark` the
-    first event of the tail. `cooldown_until` is in milliseconds, -1: none.
+    first event of the tail. `previous_bytes` and `summary_text` are the last summary of the model, `summary_bytes` what
+    was put in the place of messages. `cooldown_until` is in milliseconds, -1: none.
     """
 
     head: View = ()
     kept_from: int = 0
     summary_bytes: int = 0
+    previous_bytes: int = 0
     summary_text: str | None = None
     calls: int = 0
     compactions: int = 0
