@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import CALL, HAS_CALL, HAS_RESULT, HAS_TEXT, MEDIA, MODEL, REASONING, RESULT, SYSTEM
+from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MEDIA, MODEL, REASONING, RESULT, SYSTEM
 from guard_core.forms import HERMES_PRUNED, PRUNED_CHARS
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.hermes.settings import HermesSettings
@@ -27,7 +27,9 @@ IMAGE_TOKENS = 1_600  # of a picture in a message (section 1.2)
 REQUEST_IMAGE_TOKENS = 1_500  # of a picture in a whole request (0.19.0)
 # Of a message beside its text in a whole request: the Python text of the dictionary.
 PLAIN_CHARS, ANSWER_CHARS = len(str({"role": "user", "content": ""})), len(str({"role": "assistant", "content": ""}))
-CALLS_CHARS = len(", 'tool_calls': []")
+CALLS_CHARS = len(", 'tool_calls': []") - len(", ")
+IMAGE_CHARS = len(str({"type": "image_url", "image": "[stripped]"})) + len(", ")
+TEXT_CHARS = len(str([{"type": "text", "text": ""}])) - len("''")  # where there is a picture beside the text
 USER, ASSISTANT, TOOL, SYSTEM_ROLE = range(4)
 # Kinds of synthetic messages; the last one and the message behind it are one in Hermes.
 BY_ROLE = {USER: "summary, in the user's role", ASSISTANT: "summary, in the model's role"}
@@ -84,10 +86,12 @@ class Estimates:
         chars = _chars(ledger, form)
         written = np.where(chars == parts["chars"], parts["json_chars"] - 2, chars)
         by_part = np.where(kind == RESULT, written + self.result_frame, written)
-        by_part = np.where(kind == CALL, parts["chars"] + parts["name_chars"] + self.call_frame, by_part)
-        by_part = np.where(kind == MEDIA, REQUEST_IMAGE_TOKENS * CHARS_PER_TOKEN, by_part)
+        call = parts["chars"] + parts["name_chars"] + self.call_frame + len(", ")
+        by_part = np.where(kind == CALL, call, by_part)
+        by_part = np.where(kind == MEDIA, REQUEST_IMAGE_TOKENS * CHARS_PER_TOKEN + IMAGE_CHARS, by_part)
         flags = ledger.events["flags"]
         own = np.where(flags & MODEL, ANSWER_CHARS, PLAIN_CHARS) + np.where(flags & HAS_CALL, CALLS_CHARS, 0)
+        own = own + np.where(flags & HAS_MEDIA, TEXT_CHARS, 0)
         return ledger.by_event(by_part) + np.where(_has_own_message(ledger), own, 0)
 
     def request_chars(self, view: View) -> int:

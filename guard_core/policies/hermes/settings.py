@@ -15,6 +15,7 @@ SOFT_CEILING = 1.5  # times the tail's budget (section 1.1)
 LEAST_TAIL = 3  # messages (section 1.1)
 SEED, CURRENT = "seed", "current"
 _IDS = ("id", "call_id", "response_item_id")  # of a call as 0.19.0 stores it
+_RESULT_KEYS = ("role", "name", "tool_name", "content", "tool_call_id")  # of a result as 0.19.0 makes it
 _SPEC = "specification of policies, section"
 
 
@@ -261,8 +262,8 @@ SETTINGS = (
         "result_frame",
         "Result frame",
         COUNT,
-        len(str({"role": "tool", "content": "", "tool_call_id": ""})) + 25,
-        "characters of a tool result in an estimate of a request beside its text",
+        len(str({**dict.fromkeys(_RESULT_KEYS, ""), "role": "tool"})) + 25,
+        "characters of a tool result in an estimate of a request beside its text; the tool's name is not counted",
         "recorded run of 0.19.0: 25 characters of an identifier",
         unit="characters",
     ),
