@@ -1,0 +1,141 @@
+"""`explain FILE`: the rule of the agent itself, what the recording proves of it, and each compaction beside both."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from guard_core import cli
+from guard_core.cli import plain
+from guard_core.errors import GuardError
+from guard_core.ledger import Ledger
+from guard_core.recordings import Recording
+from guard_core.rules import Explanation, Interval, OwnRule, Stretch, explain
+from guard_core.rules.words import headline
+from guard_core.sessions import Provenance, Session, Sourced
+
+HELP = "say by which rule the agent that wrote a recording compacted, and what the recording proves of its threshold"
+
+SHOWN = 40  # compactions in the table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
+    parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
+    parser.add_argument("--window", type=cli.window_size, default=None, help="context window in tokens")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the agent's rule")
+    parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print an explanation per session; 2 and one sentence where the file cannot be read."""
+    return cli.guarded(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    recording = _read(args.file)
+    sessions: Sequence[Session] = recording.sessions
+    if args.session is not None or not sessions:
+        sessions = [cli.choose(sessions, args.session)]
+    typed = dict(cli.pair(text) for text in args.set)
+    window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
+    pairs = [(item, explain(item, Ledger.of(item), window=window, typed=typed)) for item in sessions]
+    if args.json:
+        reports = [_report(session, explanation) for session, explanation in pairs]
+        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "sessions": reports})
+    else:
+        print("\n\n".join(_text(session, explanation) for session, explanation in pairs))
+    return 0
+
+
+def _read(path: str) -> Recording:
+    try:
+        return cli.read_noting(path)
+    except OSError as error:
+        raise GuardError(error.strerror or "cannot be read") from error
+
+
+def _report(session: Session, explanation: Explanation) -> dict[str, Any]:
+    """The explanation as JSON, all its fields."""
+    pairs = list(zip(explanation.stretches, explanation.rules, strict=False))
+    return {
+        "session": session.source_id,
+        "title": session.title,
+        "agent": session.agent,
+        "sentence": headline(explanation),
+        "rule": None if explanation.rule is None else _fields(explanation.rule),
+        "rules": [{**_place(stretch), **_fields(rule)} for stretch, rule in pairs],
+        "compactions": [_fields(item) for item in explanation.compactions],
+        "missed": [_fields(item) for item in explanation.missed],
+        "inference": [_inferred(interval) for interval in explanation.inference],
+        "agreement": {"auto": explanation.auto, "agrees": explanation.agrees},
+    }
+
+
+def _place(stretch: Stretch) -> dict[str, Any]:
+    return {"from": stretch.start, "to": stretch.stop - 1, "model": stretch.model}
+
+
+def _inferred(interval: Interval) -> dict[str, Any]:
+    values = _fields(interval)
+    return {"from": values.pop("start"), "to": values.pop("stop") - 1, **values}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__}
+
+
+# -- for people
+
+
+def _text(session: Session, explanation: Explanation) -> str:
+    name = plain(session.title or session.source_id or "session")[:60]
+    lines = [f"{name}: {plain(headline(explanation))}"]
+    if explanation.rule is not None:
+        lines += _settings(explanation.rule)
+    lines += [_inference_words(interval) for interval in explanation.inference]
+    if explanation.missed:
+        first = explanation.missed[0]
+        lines.append(
+            f"  at {len(explanation.missed):,} checks the rule fires and the agent did not compact, first before step "
+            f"{first.step + 1:,} at {first.count:,} tokens (threshold {first.threshold:,})"
+        )
+    if explanation.compactions:
+        lines.append(_table(explanation))
+    return "\n".join(lines)
+
+
+def _settings(rule: OwnRule) -> list[str]:
+    words = [f"  compares {rule.counter.replace('_', ' + ')} {rule.checks}"]
+    for item in rule.settings:
+        value = "not known" if item.value is None else f"{item.value:,g} {item.unit}"
+        if item.value is not None and float(item.value).is_integer():
+            value = f"{int(item.value):,} {item.unit}"
+        note = f": {plain(item.note)}" if item.note else ""
+        words.append(f"  {item.name} {value} ({item.source}{note})")
+    return words
+
+
+def _inference_words(interval: Interval) -> str:
+    if interval.contradiction:
+        return f"  by {interval.counter}: {interval.contradiction}"
+    place = f"steps {interval.start + 1:,} to {interval.stop:,}"
+    likely = ", ".join(f"{item.formula} = {item.threshold:,}" for item in interval.hypotheses[:3])
+    if interval.at_most is None:
+        likely = ""
+    elif not likely:
+        likely = "no known rule explains it"
+    return f"  by {interval.counter}, {place}: the threshold is {interval.words}" + (f" ({likely})" if likely else "")
+
+
+def _table(explanation: Explanation) -> str:
+    shown = explanation.compactions[:SHOWN]
+    rows = [(item.step + 1, item.trigger, item.decision_tokens, item.threshold, str(item.verdict)) for item in shown]
+    lines = cli.table(("before step", "trigger", "count", "threshold", "verdict"), rows).split("\n")
+    reasons = ["reason", *(plain(item.reason) for item in shown)]
+    lines = [f"{line}  {reason}" for line, reason in zip(lines, reasons, strict=True)]
+    if (more := len(explanation.compactions) - SHOWN) > 0:
+        lines.append(f"{more:,} more compactions: --json lists all")
+    return "\n".join(lines)

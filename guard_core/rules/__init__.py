@@ -1,0 +1,29 @@
+"""The rule of the agent that wrote a recording: where it compacts, what the recording proves, and how the two agree.
+
+A rule is one module with an `AGENT`, and one line in `registry.AGENTS`.
+"""
+
+from __future__ import annotations
+
+from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSetting, Stretch
+from guard_core.rules.explanation import Explanation, explain
+from guard_core.rules.inference import Interval
+from guard_core.rules.registry import AGENTS, agent_of
+
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "Agreement",
+    "ExplainedCompaction",
+    "Explanation",
+    "Hypothesis",
+    "Interval",
+    "MissedCheck",
+    "Moment",
+    "OwnRule",
+    "RuleSetting",
+    "Stretch",
+    "agent_of",
+    "explain",
+]

@@ -1,0 +1,100 @@
+"""Each automatic compaction of a recording beside the rule of its agent: does the rule fire there, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.inference import Interval
+
+
+class Agreement(StrEnum):
+    """What the rule says of a compaction."""
+
+    AGREES = "agrees"  # it fires at this check, and at none since the last compaction
+    LATE = "late"  # it fired at an earlier check
+    EARLY = "early"  # it does not fire here
+    OTHER_THRESHOLD = "other threshold"  # every check of the stretch fits one threshold, and not the rule's
+    NOT_MODELLED = "not modelled"
+
+
+class ExplainedCompaction(msgspec.Struct, frozen=True):
+    """A compaction beside the rule. Counts are tokens of the rule's counter; steps count from 0.
+
+    `decision_tokens` is the count that was compared: `recorded` where the agent wrote it down, else `computed`.
+    `calls` (late) are the earlier checks at which the rule fired, `tokens` the distance of the count to the threshold.
+    """
+
+    step: int
+    place: int
+    trigger: str
+    decision_tokens: int | None
+    recorded: int | None
+    computed: int | None
+    threshold: int | None
+    verdict: Agreement
+    reason: str
+    calls: int = 0
+    tokens: int = 0
+
+
+class MissedCheck(msgspec.Struct, frozen=True):
+    """A check at which the rule fires and the agent did not compact."""
+
+    step: int
+    count: int
+    threshold: int
+
+
+def judged(
+    rule: OwnRule, interval: Interval | None, count: int, earlier: Sequence[int]
+) -> tuple[Agreement, str, int, int]:
+    """Verdict, reason, calls and tokens of an automatic compaction at a count. `earlier`: the counts of the checks
+    before it, since the last compaction."""
+    threshold = rule.threshold
+    if threshold is None or (interval is not None and _is_elsewhere(rule, interval)):
+        return _without(rule, interval, count)
+    fired = [value for value in earlier if rule.fires(value)]
+    if not rule.fires(count):
+        gap = threshold - count
+        reason = f"{count:,} is {gap:,} tokens below {threshold:,}" if gap else f"{count:,} is not above {threshold:,}"
+        return Agreement.EARLY, reason, 0, gap
+    over = count - threshold
+    if fired:
+        places = f"{len(fired):,} earlier check{'' if len(fired) == 1 else 's'}"
+        reason = f"the rule fired at {places}, first at {fired[0]:,} {rule.relation} {threshold:,}"
+        return Agreement.LATE, reason, len(fired), over
+    return Agreement.AGREES, f"{count:,} {rule.relation} {threshold:,} = {rule.formula}", 0, over
+
+
+def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:
+    """Do all checks fit one threshold that is not the rule's."""
+    assert rule.threshold is not None
+    return interval.at_most is not None and not interval.contradiction and not interval.contains(rule.threshold)
+
+
+def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agreement, str, int, int]:
+    """Of a compaction whose rule has no threshold, or another one than the checks show."""
+    own = rule.reason if rule.threshold is None else f"{rule.formula} = {rule.threshold:,} does not explain it"
+    if interval is None or interval.at_most is None or interval.contradiction:
+        return Agreement.NOT_MODELLED, own, 0, 0
+    likely = f", {interval.hypotheses[0].formula} would explain it" if interval.hypotheses else ""
+    gap = 0 if rule.threshold is None else abs(count - rule.threshold)
+    return Agreement.OTHER_THRESHOLD, f"{own}; the threshold is {interval.words}{likely}", 0, gap
+
+
+def after_refusal(rule: OwnRule, window: int, count: int, pending: int) -> tuple[Agreement, str, int, int] | None:
+    """Of an agent that compacts only when a request was refused: None where the request was too small for that.
+
+    The count holds an estimate of what was appended, which may be half of what it is; so a count that exceeds the
+    window with twice the estimate counts as refused, too.
+    """
+    if rule.checks is not Moment.REFUSAL or count + pending <= window:
+        return None
+    if count > window:
+        return Agreement.AGREES, f"{count:,} exceeds the window of {window:,}: the provider refused the request", 0, 0
+    reason = f"{count:,}, of which {pending:,} are estimated, may exceed the window of {window:,}: the provider refused"
+    return Agreement.AGREES, reason, 0, 0

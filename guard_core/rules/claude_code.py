@@ -1,0 +1,149 @@
+"""Claude Code: window less the output's reserve less 13,000; from 2.1.154 on only if a window is set.
+
+Measured by running 2.1.14 to 2.1.330 against a scripted provider without remote feature flags, and on recordings. The
+count is written into the recording (`preTokens`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from guard_core.rules.base import (
+    RESERVES,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    RuleSetting,
+    Stretch,
+    Typed,
+    chosen,
+    part_of,
+    percentage,
+    round_limits,
+    whole,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import TOTAL_PENDING, Counter, rounded_results, rounded_results_and_reminders
+from guard_core.rules.versions import numbers
+from guard_core.sessions import Provenance, Sourced
+
+MARGIN = 13_000  # tokens below the reserve; measured in every version with a threshold
+MAX_OUTPUT = 32_000  # tokens; measured for Opus 4.5
+MOST_RESERVED = 20_000  # tokens; measured from 2.1.21 on
+DEFAULT_WINDOW, LONG_WINDOW = 200_000, 1_000_000  # tokens; the second is used where a prompt was larger than the first
+CAPPED_FROM = (2, 1, 21)  # 2.1.19 reserves all of the output; 2.1.20 was not measured
+REFUSAL_FROM = (2, 1, 154)  # 2.1.152 has a threshold; 2.1.153 was not measured
+REMINDERS_FROM = (2, 1, 330)  # counted there, not in 2.1.14; versions between were not measured
+NO_VERSION = "the file names no version, and from 2.1.154 on a threshold exists only where a window is set"
+WHOLE, CAPPED, REFUSAL = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
+
+
+def profile_of(version: str) -> str:
+    """The group of versions with the same rule; a version that the file does not name counts as the newest."""
+    number = numbers(version)
+    if number and number < CAPPED_FROM:
+        return WHOLE
+    return CAPPED if number and number < REFUSAL_FROM else REFUSAL
+
+
+def counter(stretch: Stretch) -> Counter:
+    """What this version compares."""
+    if numbers(stretch.version) >= REMINDERS_FROM:
+        words = "prompt and output tokens of the last answer, and characters / 4 of results and reminders since"
+        return Counter(TOTAL_PENDING, words, rounded_results_and_reminders)
+    words = "prompt and output tokens of the last answer, and characters / 4 of tool results since"
+    return Counter(TOTAL_PENDING, words, rounded_results)
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    profile, window = profile_of(stretch.version), _window(stretch)
+    output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MAX_OUTPUT, "tokens", "default of Opus 4.5")
+    settings = [window_setting(window), output]
+    percent, limit = percentage(typed, "autocompact_pct"), whole(typed, "auto_compact_window")
+    if percent is not None:
+        settings.append(RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in"))
+    if limit is not None:
+        settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, "typed in"))
+    elif profile == REFUSAL:
+        note = "assumed not to be set; the file does not say"
+        settings.append(RuleSetting("auto_compact_window", None, "tokens", Provenance.ASSUMED, note))
+    size, reason = window.value, ""
+    if profile == REFUSAL and limit is None:
+        reason = "a threshold exists only where a window is set" if stretch.version else NO_VERSION
+    elif profile == REFUSAL:
+        size = min(size, limit or size)
+    reserve = int(output.value or 0) if profile == WHOLE else min(int(output.value or 0), MOST_RESERVED)
+    formula, threshold = _formula(size, reserve, percent)
+    return OwnRule(
+        agent="Claude Code",
+        version=stretch.version,
+        policy="claude-code",
+        profile=profile,
+        settings=tuple(settings),
+        counter=TOTAL_PENDING,
+        relation=">=",
+        threshold=None if reason else threshold,
+        formula="the provider's refusal" if reason else formula,
+        checks=Moment.REFUSAL if reason else Moment.BEFORE_CALL,
+        reason=reason,
+    )
+
+
+def _window(stretch: Stretch) -> Sourced:
+    """The window that Claude Code takes: the model's, or a million where a larger prompt was answered."""
+    window = stretch.window or Sourced(DEFAULT_WINDOW, Provenance.ASSUMED, "Claude Code's default")
+    if stretch.largest > window.value and window.source is not Provenance.USER and window.value < LONG_WINDOW:
+        note = f"a prompt of {stretch.largest:,} tokens was answered, above {window.value:,}"
+        return Sourced(LONG_WINDOW, Provenance.PROMPTS, note)
+    return window
+
+
+def _formula(window: int, reserve: int, percent: float | None) -> tuple[str, int]:
+    default = window - reserve - MARGIN
+    text = f"{window:,} − {reserve:,} (max output) − {MARGIN:,}"
+    if percent is None:
+        return text, default
+    share = part_of(percent / 100, window - reserve)
+    return f"min({text}, {percent:g} % of ({window:,} − {reserve:,}))", min(default, share)
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other thresholds that the formula gives: other windows, reserves, percentages."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    own = stretch._replace(window=_window(stretch))
+    reserve = MAX_OUTPUT if profile_of(stretch.version) == WHOLE else MOST_RESERVED
+    for window, other in windows_of(own):
+        yield from _variants(window, other + (default.threshold is None), reserve)
+    if profile_of(stretch.version) == REFUSAL and stretch.version:
+        for limit in round_limits(_window(stretch).value):
+            yield Hypothesis(*_formula(limit, reserve, None), 2)
+
+
+def _variants(window: int, changes: int, reserve: int) -> Iterator[Hypothesis]:
+    for size in dict.fromkeys((reserve, *RESERVES)):
+        formula, threshold = _formula(window, size, None)
+        yield Hypothesis(formula, threshold, changes + (size != reserve))
+    for percent in range(1, 101):
+        formula, threshold = _formula(window, reserve, float(percent))
+        if threshold < window - reserve - MARGIN:
+            yield Hypothesis(formula, threshold, changes + 1)
+
+
+AGENT = Agent(
+    format="claude-code",
+    label="Claude Code",
+    rule=rule,
+    variants=variants,
+    counter=counter,
+    records_count=True,
+    names={
+        "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
+        "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",
+        "auto_compact_window": "CLAUDE_CODE_AUTO_COMPACT_WINDOW or autoCompactWindow, in tokens; from 2.1.154 on",
+    },
+)

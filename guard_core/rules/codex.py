@@ -1,0 +1,89 @@
+"""Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %.
+
+Measured by running 0.169.0; the count of pending outputs was fitted to results of one size there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.rules.base import (
+    FRACTIONS,
+    LARGEST_LIMIT,
+    NO_WINDOW,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    chosen,
+    part_of,
+    round_limits,
+    whole,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import TOTAL_PENDING, Counter, json_results
+from guard_core.sessions import Provenance, Sourced
+from guard_core.window_evidence import CODEX_USABLE
+
+COUNTER = Counter(
+    TOTAL_PENDING,
+    "prompt and output tokens of the last answer, and JSON characters / 4 of tool outputs since",
+    json_results,
+    before_user=True,
+)
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window, limit = raw_window(stretch), whole(typed, "model_auto_compact_token_limit")
+    most = window.value * 9 // 10 if window else 0
+    setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
+    ninety = f"90 % of {window.value:,}" if window else ""
+    return OwnRule(
+        agent="Codex",
+        version=stretch.version,
+        policy="codex",
+        profile="current",
+        settings=(window_setting(window), setting) if window else (window_setting(None),),
+        counter=TOTAL_PENDING,
+        relation=">=",
+        threshold=min(limit or most, most) if window else None,
+        formula=(f"min({limit:,}, {ninety})" if limit else ninety) or "90 % of the raw window",
+        checks=Moment.BEFORE_CALL,
+        reason="" if window else NO_WINDOW,
+    )
+
+
+def raw_window(stretch: Stretch) -> Sourced | None:
+    """The model's window, of which the recording holds the usable part."""
+    window = stretch.window
+    if window is None or window.source is not Provenance.RECORDER:
+        return window
+    raw = round(window.value / CODEX_USABLE)
+    return Sourced(raw, Provenance.RECORDER, f"{window.value:,} in the file is the usable 95 % of it")
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other windows and other shares of them."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    for window, other in windows_of(stretch._replace(window=raw_window(stretch))):
+        for share in FRACTIONS:
+            changes = other + (share != 0.9)
+            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), changes)
+    for limit in round_limits((default.threshold or LARGEST_LIMIT) - 1):
+        yield Hypothesis(f"model_auto_compact_token_limit = {limit:,}", limit, 1)
+
+
+AGENT = Agent(
+    format="codex",
+    label="Codex",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: COUNTER,
+    names={"model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect"},
+)

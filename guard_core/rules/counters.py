@@ -1,0 +1,136 @@
+"""What agents compare with their threshold: the provider's last counts, and an estimate of what was appended since.
+
+A check is a place at which an agent may compact: before each call, and where the recording has a compaction. Between a
+compaction and the next answer no count of the provider is known, so such a check proves nothing. No text is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from guard_core.costs import RESULT, SYSTEM, TEXT, USER
+from guard_core.findings.counts import CompactionCounts, counted_compactions
+from guard_core.ledger import Ints, Ledger
+from guard_core.sessions import Session
+
+PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
+UNKNOWN = -1  # a count that is not known
+
+
+class Checks(NamedTuple):
+    """One entry per check, in the order of the session.
+
+    `step` is the call that comes next (the number of calls: none). `last` is the call whose counts are the last ones
+    that the agent knew (-1: none since the last compaction). Events from `start` up to `stop` were appended since.
+    `place` is the recorded compaction that was made here, -1: none. `between` is 1 where a turn has ended, else 0.
+    """
+
+    step: Ints
+    last: Ints
+    start: Ints
+    stop: Ints
+    place: Ints
+    between: Ints
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A count in tokens. `pending` estimates the tokens of each event that was appended (None: not counted);
+    `before_user`: a check before a turn comes before the user's message enters the log."""
+
+    name: str
+    words: str
+    pending: Callable[[Ledger], Ints] | None = None
+    before_user: bool = False
+
+
+LAST_PROMPT = Counter(PROMPT, "prompt tokens of the last answer")
+LAST_TOTAL = Counter(TOTAL, "prompt and output tokens of the last answer")
+
+
+def checks_of(session: Session, ledger: Ledger, counts: CompactionCounts | None = None) -> Checks:
+    """All checks of a session."""
+    counted = (counts or counted_compactions(session)).compactions
+    at = ledger.steps["at"]
+    places = np.array([item.place for item in counted], dtype=np.int64)
+    made = np.array([session.compactions[item.place].at for item in counted], dtype=np.int64)
+    firsts = np.searchsorted(at, made, side="left")
+    quiet = np.setdiff1d(np.arange(len(at)), firsts)
+    step = np.concatenate([quiet, firsts])
+    order = np.argsort(step, kind="stable")
+    step = step[order]
+    place = np.concatenate([np.full(len(quiet), -1), places])[order]
+    epoch = np.concatenate([np.searchsorted(made, at[quiet], side="right"), np.arange(len(made))])[order]
+    stop = np.concatenate([at[quiet], made])[order]
+    last = _last_counted(ledger, step)
+    known = last >= 0
+    known &= np.where(known, np.searchsorted(made, np.append(at, 0)[last], side="right"), -1) == epoch
+    last = np.where(known, last, -1)
+    turns = np.append(ledger.steps["turn"], -2)
+    between = (known & (turns[step] != turns[last])).astype(np.int64)
+    response = np.append(ledger.steps["response"], 0)[last]
+    start = np.where(response >= 0, response + 1, np.append(at, 0)[last])
+    return Checks(step, last, np.minimum(start, stop), stop, place, between)
+
+
+def _last_counted(ledger: Ledger, step: Ints) -> Ints:
+    """For each check the last call with a provider's count before it, -1 where an answer without one came since."""
+    prompt, response = ledger.steps["prompt_tokens"], ledger.steps["response"]
+    numbers = np.arange(len(prompt))
+    counted = np.maximum.accumulate(np.append(-1, np.where(prompt > 0, numbers, -1)))[step]
+    answered = np.maximum.accumulate(np.append(-1, np.where((prompt > 0) | (response >= 0), numbers, -1)))[step]
+    return np.asarray(np.where(counted == answered, counted, -1))
+
+
+def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+    """The count of each check in tokens, UNKNOWN where one of its numbers is not recorded."""
+    last, known = checks.last, checks.last >= 0
+    prompt = np.append(ledger.steps["prompt_tokens"], 0)[last]
+    if counter.name == PROMPT:
+        return np.asarray(np.where(known, prompt, UNKNOWN))
+    output = np.append(outputs_of(session), UNKNOWN)[last]
+    return np.asarray(np.where(known & (output >= 0), prompt + output + pending_at(ledger, checks, counter), UNKNOWN))
+
+
+def pending_at(ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+    """The agent's estimate of what was appended since the last answer, in tokens."""
+    if counter.pending is None:
+        return np.zeros(len(checks.step), dtype=np.int64)
+    prefix = ledger.prefix_by(f"pending {counter.words}", counter.pending)
+    stop = checks.stop
+    if counter.before_user:
+        user = np.append(ledger.steps["user_event"], -1)[checks.step]
+        stop = np.where((checks.between > 0) & (user >= 0), np.minimum(stop, user), stop)
+    return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(checks.start, stop)], 0))
+
+
+def outputs_of(session: Session) -> Ints:
+    """Output tokens of every call: the final count, else the one at the answer's start, else UNKNOWN."""
+    values = [
+        call.output_tokens if call.output_tokens is not None else call.output_tokens_at_start for call in session.calls
+    ]
+    return np.array([UNKNOWN if value is None else value for value in values], dtype=np.int64)
+
+
+def rounded_results(ledger: Ledger) -> Ints:
+    """round(UTF-16 units / 4) of each tool result, summed per event."""
+    parts = ledger.parts
+    return ledger.by_event(np.where(parts["kind"] == RESULT, (parts["utf16"] + 2) // 4, 0))
+
+
+def rounded_results_and_reminders(ledger: Ledger) -> Ints:
+    """The same, and of the texts that the agent's software added by itself."""
+    parts, flags = ledger.parts, ledger.events["flags"]
+    added = ((flags & SYSTEM) > 0) & ((flags & USER) == 0)
+    texts = np.where((parts["kind"] == TEXT) & added[parts["event"]], (parts["utf16"] + 2) // 4, 0)
+    return rounded_results(ledger) + ledger.by_event(texts)
+
+
+def json_results(ledger: Ledger) -> Ints:
+    """ceil(characters of each tool output as a JSON string / 4), summed per event."""
+    parts = ledger.parts
+    return ledger.by_event(np.where(parts["kind"] == RESULT, -(-parts["json_chars"] // 4), 0))

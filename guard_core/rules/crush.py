@@ -1,0 +1,60 @@
+"""Crush: a remainder of 20,000 tokens in windows above 200,000, of a fifth in smaller ones.
+
+Source: agent.go of Crush, revision 37f36e93, as specified; not measured by running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.rules.base import (
+    NO_WINDOW,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    part_of,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_TOTAL, TOTAL
+
+LARGE_WINDOW, LARGE_BUFFER, SMALL_SHARE = 200_000, 20_000, 0.2  # tokens, tokens, of the window
+
+
+def buffer_of(window: int) -> int:
+    """What Crush keeps free of a window, in tokens."""
+    return LARGE_BUFFER if window > LARGE_WINDOW else part_of(SMALL_SHARE, window)
+
+
+def rule(stretch: Stretch, _: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window = stretch.window
+    return OwnRule(
+        agent="Crush",
+        version=stretch.version,
+        policy="crush",
+        profile="current",
+        settings=(window_setting(window),),
+        counter=TOTAL,
+        relation=">=",
+        threshold=window.value - buffer_of(window.value) if window else None,
+        formula=_formula(window.value) if window else "window − 20,000, or − 20 % of one up to 200,000",
+        checks=Moment.BEFORE_CALL,
+        reason="" if window else NO_WINDOW,
+    )
+
+
+def _formula(window: int) -> str:
+    return f"{window:,} − {buffer_of(window):,} (buffer)"
+
+
+def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
+    """Other windows."""
+    for window, other in windows_of(stretch):
+        yield Hypothesis(_formula(window), window - buffer_of(window), other)
+
+
+AGENT = Agent("crush", "Crush", rule, variants, lambda _: LAST_TOTAL, {})

@@ -1,0 +1,86 @@
+"""Gemini CLI: half of 1,048,576 prompt tokens of the last answer, where there is a user's text to cut at.
+
+Measured by running 0.61.0. Within the first turn no such text is behind the first answer, so it goes on uncompacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules.base import (
+    FRACTIONS,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    chosen,
+    part_of,
+    percentage,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_PROMPT, PROMPT, Checks
+from guard_core.sessions import Provenance, Sourced
+
+LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
+SHARE = 50  # per cent: compressionThreshold; 70 in versions of 2025
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window = _window(stretch)
+    share = chosen("compression_threshold", percentage(typed, "compression_threshold"), SHARE, "%", "default")
+    value = share.value or SHARE
+    return OwnRule(
+        agent="Gemini CLI",
+        version=stretch.version,
+        policy="gemini-cli",
+        profile="current",
+        settings=(window_setting(window), share),
+        counter=PROMPT,
+        relation=">=",
+        threshold=part_of(value / 100, window.value),
+        formula=f"{value:g} % of {window.value:,}",
+        checks=Moment.BEFORE_CALL,
+    )
+
+
+def _window(stretch: Stretch) -> Sourced:
+    if stretch.window is not None and stretch.window.source is Provenance.USER:
+        return stretch.window
+    return Sourced(LIMIT, Provenance.ASSUMED, "Gemini CLI's limit for its models")
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other shares of the limit, and other windows."""
+    default = rule(stretch, typed)
+    yield Hypothesis(default.formula, default.threshold or 0, 0)
+    for window, other in windows_of(stretch._replace(window=_window(stretch))):
+        for share in dict.fromkeys((SHARE / 100, *FRACTIONS)):
+            text, changes = f"{share * 100:g} % of {window:,}", other + (share != SHARE / 100)
+            yield Hypothesis(text, part_of(share, window), changes)
+
+
+def held(ledger: Ledger, checks: Checks) -> Ints:
+    """Checks within the first turn, before any compaction: nothing can be cut off there."""
+    turns = np.append(ledger.steps["turn"], -1)[checks.step]
+    first = ledger.steps["turn"][0] if ledger.step_count else -1
+    compacted = np.cumsum(checks.place >= 0) - (checks.place >= 0) > 0
+    return np.asarray((turns == first) & ~compacted, dtype=np.int64)
+
+
+AGENT = Agent(
+    format="gemini-cli",
+    label="Gemini CLI",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_PROMPT,
+    names={"compression_threshold": "in per cent of the limit, from 1 to 100"},
+    held=held,
+    held_reason="in the first turn there is no user's text to cut at",
+)

@@ -1,0 +1,125 @@
+"""Which threshold an agent really used: an interval from the checks at which it did not and did compact.
+
+A check that passed at a count says that the threshold is above it, an automatic compaction that it is at most its
+count (with the relation ">": at least, and below). Compactions that a person asked for, and those after a refused
+request, are no evidence. Bounds are of the compared count, not of the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from guard_core.rules.base import FRACTIONS, RESERVES, Hypothesis, OwnRule, Stretch, part_of, windows_of
+
+SHOWN = 12  # hypotheses that are listed; the others are counted
+
+
+class Point(NamedTuple):
+    """A check as evidence: its step (the call that comes next) and its count in `tokens`. `sure` is False for a
+    compaction of which the file does not say whether a person asked for it."""
+
+    step: int
+    tokens: int
+    sure: bool = True
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """The threshold of a stretch lies between two counts in tokens; None: no check says it.
+
+    `above_step` and `at_most_step` are the checks that bound it. `contradiction` is a sentence where they exclude each
+    other. `left_out` are the steps of compactions whose trigger the file does not say and whose count is below one that
+    passed, or below those that were automatic: a person may have asked for them.
+    `hypotheses` give a threshold inside, the default first, then those with the fewest changes; `more` were left off.
+    """
+
+    start: int
+    stop: int
+    version: str
+    model: str
+    counter: str
+    relation: str
+    above: int | None
+    above_step: int | None
+    at_most: int | None
+    at_most_step: int | None
+    contradiction: str = ""
+    left_out: tuple[int, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    more: int = 0
+
+    def contains(self, threshold: int) -> bool:
+        """Could this be the threshold."""
+        if self.contradiction:
+            return False
+        equal = int(self.relation == ">")  # the bounds of `>` are one lower
+        is_above = self.above is None or threshold > self.above - equal
+        return is_above and (self.at_most is None or threshold <= self.at_most - equal)
+
+    @property
+    def words(self) -> str:
+        """The interval for people."""
+        words = ("at least", "below") if self.relation == ">" else ("above", "at most")
+        low = "" if self.above is None else f"{words[0]} {self.above:,}"
+        high = "" if self.at_most is None else f"{words[1]} {self.at_most:,}"
+        return " and ".join(filter(None, (low, high))) or "not bounded"
+
+
+def interval_of(
+    stretch: Stretch, counter: str, relation: str, passed: Iterable[Point], fired: Iterable[Point]
+) -> Interval:
+    """The interval that the checks of a stretch leave."""
+    low = max(passed, key=lambda point: point.tokens, default=None)
+    fired = list(fired)
+    least = min((point.tokens for point in fired if point.sure), default=0)
+    largest = 0 if low is None else low.tokens
+    asked = [point for point in fired if not point.sure and (point.tokens <= largest or point.tokens < least)]
+    high = min((point for point in fired if point not in asked), key=lambda point: point.tokens, default=None)
+    contradiction = ""
+    if low is not None and high is not None and low.tokens >= high.tokens:
+        contradiction = (
+            f"no threshold explains both: before step {low.step + 1:,} it did not compact at {low.tokens:,} tokens, "
+            f"before step {high.step + 1:,} it did at {high.tokens:,}"
+        )
+    return Interval(
+        start=stretch.start,
+        stop=stretch.stop,
+        version=stretch.version,
+        model=stretch.model,
+        counter=counter,
+        relation=relation,
+        above=None if low is None else low.tokens,
+        above_step=None if low is None else low.step,
+        at_most=None if high is None else high.tokens,
+        at_most_step=None if high is None else high.step,
+        contradiction=contradiction,
+        left_out=tuple(point.step for point in asked),
+    )
+
+
+def with_hypotheses(interval: Interval, variants: Iterable[Hypothesis]) -> Interval:
+    """The interval with the hypotheses inside; of one that is open above only the rule's own threshold is listed."""
+    if interval.contradiction:
+        return interval
+    inside: dict[int, Hypothesis] = {}
+    for item in variants:
+        is_listed = interval.at_most is not None or not item.changes
+        if item.threshold > 0 and is_listed and interval.contains(item.threshold):
+            known = inside.get(item.threshold)
+            if known is None or item.changes < known.changes:
+                inside[item.threshold] = item
+    ranked = sorted(inside.values(), key=lambda item: item.changes)
+    return msgspec.structs.replace(interval, hypotheses=tuple(ranked[:SHOWN]), more=max(0, len(ranked) - SHOWN))
+
+
+def general_variants(stretch: Stretch, rule: OwnRule | None = None) -> Iterable[Hypothesis]:
+    """What thresholds of agents usually are: a window less a reserve, or a share of it."""
+    if rule is not None and rule.threshold is not None:
+        yield Hypothesis(rule.formula, rule.threshold, 0)
+    for window, other in windows_of(stretch):
+        for reserve in RESERVES:
+            yield Hypothesis(f"{window:,} − {reserve:,}", window - reserve, other + 1)
+        for share in FRACTIONS:
+            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + 1)

@@ -1,0 +1,90 @@
+"""OpenCode: the window less the model's output of at most 32,000; with an input limit that less at most 20,000.
+
+Measured by running 1.18.33: without an input limit `compaction.reserved` has no effect there, though a revision of the
+source takes it off. Versions before 1.0 compare with the same number, without its equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.rules.base import (
+    NO_WINDOW,
+    RESERVES,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    RuleSetting,
+    Stretch,
+    Typed,
+    chosen,
+    whole,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.rules.versions import numbers
+from guard_core.sessions import Provenance
+
+MOST_OUTPUT = 32_000  # tokens; OUTPUT_TOKEN_MAX of OpenCode
+MOST_RESERVED = 20_000  # tokens, where the model has an input limit; COMPACTION_BUFFER of OpenCode
+STRICT_BEFORE = (1, 0)
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window, limit = stretch.window, whole(typed, "input_limit")
+    note = "the most that OpenCode takes off; the model's own limit may be lower"
+    output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MOST_OUTPUT, "tokens", note)
+    size = min(int(output.value or 0), MOST_OUTPUT)
+    settings = [window_setting(window), output]
+    strict = () < numbers(stretch.version) < STRICT_BEFORE
+    threshold = window.value - size if window else None
+    formula = f"{window.value:,} − {size:,} (max output)" if window else f"window − {size:,} (max output)"
+    if limit is not None:
+        settings.append(RuleSetting("input_limit", limit, "tokens", Provenance.USER, "typed in"))
+        reserved = chosen("reserved", whole(typed, "reserved"), min(MOST_RESERVED, size), "tokens", "its default")
+        settings.append(reserved)
+        threshold, formula = limit - int(reserved.value or 0), f"{limit:,} (input limit) − {reserved.value:,}"
+    return OwnRule(
+        agent="OpenCode",
+        version=stretch.version,
+        policy="opencode",
+        profile="before-1.0" if strict else "1.18",
+        settings=tuple(settings),
+        counter=TOTAL,
+        relation=">" if strict else ">=",
+        threshold=threshold,
+        formula=formula,
+        checks=Moment.BEFORE_CALL,
+        reason="" if threshold is not None else NO_WINDOW,
+    )
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other windows, other outputs, and the reserve of the source's newer revision."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    for window, other in windows_of(stretch):
+        for size in dict.fromkeys((MOST_OUTPUT, *(size for size in RESERVES if size < MOST_OUTPUT))):
+            formula, changes = f"{window:,} − {size:,} (max output)", other + (size != MOST_OUTPUT)
+            yield Hypothesis(formula, window - size, changes)
+            reserved = min(MOST_RESERVED, size)
+            text = f"{formula} − {reserved:,} (reserved)"
+            yield Hypothesis(text, window - size - reserved, changes + 1)
+
+
+AGENT = Agent(
+    format="opencode",
+    label="OpenCode",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_TOTAL,
+    names={
+        "max_output_tokens": "the model's limit of output, in tokens",
+        "input_limit": "the model's limit of input, in tokens, where it has one",
+        "reserved": "compaction.reserved, in tokens; only with an input limit",
+    },
+)

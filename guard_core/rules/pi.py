@@ -1,0 +1,65 @@
+"""pi: above the window less `reserveTokens`, looked at when a turn has ended and never within one.
+
+Measured by running 0.73.1 and 0.74.2. The count is written into the recording (`tokensBefore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.rules.base import (
+    NO_WINDOW,
+    RESERVES,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    chosen,
+    whole,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_TOTAL, TOTAL
+
+RESERVE = 16_384  # reserveTokens, in tokens: packages/coding-agent/src/core/compaction of pi
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window = stretch.window
+    reserve = chosen("reserve_tokens", whole(typed, "reserve_tokens"), RESERVE, "tokens", "default of reserveTokens")
+    size = int(reserve.value or 0)
+    return OwnRule(
+        agent="pi",
+        version=stretch.version,
+        policy="pi",
+        profile="current",
+        settings=(window_setting(window), reserve),
+        counter=TOTAL,
+        relation=">",
+        threshold=window.value - size if window else None,
+        formula=f"{window.value:,} − {size:,} (reserve)" if window else f"window − {size:,} (reserve)",
+        checks=Moment.TURN_END,
+        reason="" if window else NO_WINDOW,
+    )
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other windows and reserves."""
+    reserve = whole(typed, "reserve_tokens") or RESERVE
+    for window, other in windows_of(stretch):
+        for size in dict.fromkeys((reserve, *RESERVES)):
+            yield Hypothesis(f"{window:,} − {size:,} (reserve)", window - size, other + (size != reserve))
+
+
+AGENT = Agent(
+    format="pi",
+    label="pi",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_TOTAL,
+    records_count=True,
+    names={"reserve_tokens": "reserveTokens, in tokens"},
+)

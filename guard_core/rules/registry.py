@@ -1,0 +1,24 @@
+"""The rules that are known: one line per agent."""
+
+from __future__ import annotations
+
+from guard_core.rules import claude_code, cline, codex, contextguard, crush, gemini_cli, hermes, opencode, pi
+from guard_core.rules.base import Agent
+from guard_core.sessions import Session
+
+AGENTS: tuple[Agent, ...] = (
+    contextguard.AGENT,
+    claude_code.AGENT,
+    codex.AGENT,
+    pi.AGENT,
+    opencode.AGENT,
+    gemini_cli.AGENT,
+    hermes.AGENT,
+    crush.AGENT,
+    cline.AGENT,
+)
+
+
+def agent_of(session: Session) -> Agent | None:
+    """The agent that wrote a session, None where its rule is not known."""
+    return next((agent for agent in AGENTS if agent.format in ("", session.format) and agent.wrote(session)), None)

@@ -1,0 +1,49 @@
+"""`explain` says by which rule the agent of a recording compacts, as text and as JSON."""
+
+import json
+
+import pytest
+
+from guard_core.__main__ import main
+from guard_core.recordings.formats import native
+from tests.guard_core.rules.test_rules import transcript
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(native.write(transcript()).replace(b'"format":"claude-code"', b'"format":"claude-code"'))
+    return str(path)
+
+
+def test_the_first_line_is_the_rule_in_one_sentence(file, capsys):
+    assert main(["explain", file]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.endswith(
+        "Claude Code 2.1.14 compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010."
+    )
+    assert rest[-1].split()[:4] == ["4", "automatic", "155,010", "155,000"]
+
+
+def test_its_json_has_rule_compactions_inference_and_agreement(file, capsys):
+    assert main(["explain", file, "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert (report["rule"]["policy"], report["rule"]["profile"]) == ("claude-code", "until-2.1.19")
+    assert report["rule"]["settings"][1]["source"] == "assumed"
+    assert report["agreement"] == {"auto": 1, "agrees": 1}
+    assert (report["compactions"][0]["step"], report["compactions"][0]["verdict"]) == (3, "agrees")
+    assert (report["inference"][0]["from"], report["inference"][0]["to"]) == (0, 3)
+
+
+def test_a_window_and_a_setting_can_be_typed(file, capsys):
+    assert main(["explain", file, "--json", "--window", "1M", "--set", "max_output_tokens=8192"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert report["rule"]["threshold"] == 1_000_000 - 8_192 - 13_000
+    assert {item["source"] for item in report["rule"]["settings"]} == {"user"}
+
+
+def test_an_unknown_setting_is_one_sentence(file, capsys):
+    assert main(["explain", file, "--set", "buffer=1"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("the rule of Claude Code has no setting 'buffer'")
+    assert error.count("\n") == 1

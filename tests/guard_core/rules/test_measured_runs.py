@@ -1,0 +1,138 @@
+"""The rules give what was measured by running the agents: thresholds, compared counts, intervals."""
+
+import json
+
+import pytest
+
+from guard_core.events import Role, TextPart, ToolResultPart
+from guard_core.rules import Agreement, explain
+from guard_core.triggers import is_counted
+from tests.guard_core.rules.measured import RUNS, run_of, sample
+
+COUNTED = tuple(name for name in RUNS if not name.startswith("hermes"))
+
+
+@pytest.fixture(params=RUNS)
+def run(request, tmp_path):
+    return run_of(request.param, tmp_path)
+
+
+@pytest.fixture(params=COUNTED)
+def counted(request, tmp_path):
+    return run_of(request.param, tmp_path)
+
+
+def test_the_rule_gives_the_threshold_that_was_measured(run):
+    rule = explain(run.session, window=run.window).rule
+    assert (rule.threshold, rule.relation) == (run.truth["rule"]["threshold"], run.truth["rule"]["op"])
+
+
+def test_it_finds_the_compactions_that_were_measured(run):
+    found = explain(run.session, window=run.window)
+    asked = sum(item["trigger"] == "manual" for item in run.truth["compactions"])
+    assert (found.auto, len(found.compactions)) == (
+        len(run.truth["compactions"]) - asked,
+        len(run.truth["compactions"]),
+    )
+
+
+def test_the_counts_at_which_it_compacted_are_those_that_were_compared(counted):
+    found = explain(counted.session, window=counted.window)
+    measured = [item["count"] for item in counted.truth["compactions"]]
+    assert [item.decision_tokens for item in found.compactions] == measured
+
+
+def test_the_count_computed_is_the_one_that_the_agent_wrote_down(counted):
+    found = explain(counted.session, window=counted.window)
+    for item in found.compactions:
+        assert item.recorded is None or item.computed == item.recorded
+
+
+def test_the_interval_of_the_threshold_is_the_one_that_was_measured(counted):
+    (interval,) = explain(counted.session, window=counted.window).inference
+    measured = counted.truth["interval"]
+    assert (interval.above, interval.at_most) == (measured["above"], measured["at_most"])
+    assert (interval.counter, interval.contradiction) == (counted.truth["rule"]["counter"], "")
+
+
+def test_the_default_rule_is_the_only_known_one_inside_the_interval(counted):
+    (interval,) = explain(counted.session, window=counted.window).inference
+    threshold = counted.truth["rule"]["threshold"]
+    assert {item.threshold for item in interval.hypotheses} == ({threshold} if threshold else set())
+
+
+def test_every_automatic_compaction_agrees_and_none_was_missed(counted):
+    found = explain(counted.session, window=counted.window)
+    assert (found.agrees, len(found.missed)) == (found.auto, 0)
+
+
+def test_a_recording_without_tokens_per_call_says_why_nothing_can_be_compared(tmp_path):
+    run = run_of("hermes/default-200k", tmp_path)
+    found = explain(run.session, window=run.window)
+    assert {item.verdict for item in found.compactions} == {Agreement.NOT_MODELLED}
+    assert found.inference == ()
+
+
+def test_without_the_window_the_intervals_name_it(tmp_path):
+    run = run_of("opencode/default", tmp_path)
+    found = explain(run.session)
+    assert found.rule.threshold is None
+    assert "200,000 − 32,000 (max output)" in [item.formula for item in found.inference[0].hypotheses]
+    assert {item.verdict for item in found.compactions} == {Agreement.OTHER_THRESHOLD}
+
+
+# -- once more, in plain loops over the messages
+
+
+def plain_counts(session):
+    """What the agent knew at each compaction: the last answer's tokens, and an estimate of the results since."""
+    counts = []
+    for item in filter(is_counted, session.compactions):
+        call = [call for call in session.calls if call.at < item.at][-1]
+        output = call.output_tokens if call.output_tokens is not None else call.output_tokens_at_start
+        since = session.events[call.response + 1 : item.at]
+        counts.append((call.prompt_tokens, output, sum(map(PENDING[session.format], since))))
+    return counts
+
+
+def rounded(event):
+    """Claude Code: a quarter of the characters of each result, and of reminders where the file has them."""
+    total = 0
+    for part in event.parts:
+        if isinstance(part, ToolResultPart):
+            total += int(len(part.content) / 4 + 0.5)
+        elif isinstance(part, TextPart) and event.role is Role.SYSTEM:
+            total += int(len(part.text) / 4 + 0.5)
+    return total
+
+
+def json_quarters(event):
+    """Codex: a quarter of each output as a JSON string, rounded up."""
+    texts = [part.content for part in event.parts if isinstance(part, ToolResultPart)]
+    return sum(-(-len(json.dumps(text, ensure_ascii=False)) // 4) for text in texts)
+
+
+PENDING = {"claude-code": rounded, "codex": json_quarters}
+
+
+@pytest.mark.parametrize("name", [name for name in COUNTED if name.startswith(("claude", "codex"))])
+def test_plain_loops_over_the_messages_give_the_same_counts(name, tmp_path):
+    run = run_of(name, tmp_path)
+    found = explain(run.session, window=run.window)
+    assert [item.computed for item in found.compactions] == [sum(parts) for parts in plain_counts(run.session)]
+
+
+def test_two_compactions_of_a_real_session_are_explained_to_the_token():
+    found = explain(sample("claude-code/long-2-compactions.jsonl"))
+    assert (found.rule.threshold, found.rule.version) == (155_000, "2.1.14")
+    assert [(item.recorded, item.computed) for item in found.compactions] == [(155_277, 155_277), (155_475, 155_475)]
+    assert [item.verdict for item in found.compactions] == [Agreement.AGREES] * 2
+
+
+def test_a_limit_that_was_configured_is_among_the_hypotheses():
+    session = sample("codex/rollout-0.169-2-compactions.jsonl")
+    found = explain(session)
+    assert {item.verdict for item in found.compactions} == {Agreement.OTHER_THRESHOLD}
+    assert [item.threshold for item in found.inference[0].hypotheses] == [40_000]
+    typed = explain(session, typed={"model_auto_compact_token_limit": "40000"})
+    assert (typed.auto, typed.agrees, typed.missed) == (2, 2, ())

@@ -1,0 +1,244 @@
+"""The rule of each agent by version, window and what was typed."""
+
+import msgspec
+import pytest
+
+from guard_core.errors import SettingError
+from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
+from guard_core.rules.base import Stretch
+from guard_core.rules.inference import Point, interval_of
+from guard_core.rules.words import headline
+from guard_core.sessions import Evidence, GuardState, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.views import Inserted, Span
+from tests.builders import model, tool_result, user
+
+BY_FORMAT = {agent.format: agent for agent in AGENTS}
+OPUS = "claude-opus-4-5-20251101"
+
+
+def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, largest=0, **typed):
+    stretch = Stretch(0, 1, version, OPUS, Sourced(window, source) if window else None, largest)
+    return BY_FORMAT[format_].rule(stretch, typed)
+
+
+@pytest.mark.parametrize(
+    ("version", "typed", "threshold"),
+    [
+        ("2.1.14", {}, 155_000),
+        ("2.1.19", {}, 155_000),
+        ("2.1.21", {}, 167_000),
+        ("2.1.152", {}, 167_000),
+        ("2.1.14", {"max_output_tokens": "8192"}, 178_808),
+        ("2.1.21", {"max_output_tokens": "8192"}, 178_808),
+        ("2.1.14", {"autocompact_pct": "50"}, 84_000),
+        ("2.1.330", {"auto_compact_window": "200000"}, 167_000),
+        ("2.1.330", {"auto_compact_window": "100000"}, 67_000),
+        ("2.1.154", {"auto_compact_window": "150000"}, 117_000),
+        ("2.1.330", {"auto_compact_window": "200k", "autocompact_pct": "50"}, 90_000),
+        ("2.1.14", {"auto_compact_window": "100000"}, 155_000),
+        ("2.1.154", {}, None),
+        ("2.1.330", {"autocompact_pct": "50"}, None),
+    ],
+)
+def test_claude_code_has_the_threshold_that_was_measured_of_its_version(version, typed, threshold):
+    assert rule("claude-code", version, **typed).threshold == threshold
+
+
+def test_claude_code_without_a_window_set_waits_for_the_providers_refusal():
+    found = rule("claude-code", "2.1.330")
+    assert (found.checks, found.formula) == (Moment.REFUSAL, "the provider's refusal")
+
+
+def test_claude_code_takes_a_million_tokens_where_a_larger_prompt_was_answered():
+    assert rule("claude-code", "2.1.14", largest=300_000).threshold == 955_000
+    assert rule("claude-code", "2.1.330", 1_000_000, auto_compact_window="1M").threshold == 967_000
+
+
+@pytest.mark.parametrize(
+    ("format_", "window", "source", "typed", "threshold"),
+    [
+        ("codex", 258_400, Provenance.RECORDER, {}, 244_800),
+        ("codex", 121_600, Provenance.RECORDER, {}, 115_200),
+        ("codex", 258_400, Provenance.RECORDER, {"model_auto_compact_token_limit": "100000"}, 100_000),
+        ("codex", 258_400, Provenance.RECORDER, {"model_auto_compact_token_limit": "300000"}, 244_800),
+        ("pi", 200_000, Provenance.USER, {}, 183_616),
+        ("opencode", 200_000, Provenance.USER, {}, 168_000),
+        ("opencode", 128_000, Provenance.USER, {"max_output_tokens": "16384"}, 111_616),
+        ("opencode", 400_000, Provenance.USER, {"input_limit": "272000"}, 252_000),
+        ("gemini-cli", 0, Provenance.USER, {}, 524_288),
+        ("gemini-cli", 0, Provenance.USER, {"compression_threshold": "20"}, 209_715),
+        ("hermes", 200_000, Provenance.USER, {}, 150_000),
+        ("hermes", 128_000, Provenance.USER, {}, 96_000),
+        ("hermes", 32_000, Provenance.USER, {}, 27_200),
+        ("hermes", 1_000_000, Provenance.USER, {}, 500_000),
+        ("crush", 200_000, Provenance.USER, {}, 160_000),
+        ("crush", 200_001, Provenance.USER, {}, 180_001),
+        ("cline", 128_000, Provenance.USER, {}, 98_000),
+        ("cline", 1_000_000, Provenance.USER, {}, 960_000),
+    ],
+)
+def test_each_agent_has_its_threshold(format_, window, source, typed, threshold):
+    assert rule(format_, "", window, source, **typed).threshold == threshold
+
+
+@pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline"])
+def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
+    found = rule(format_, window=0)
+    assert (found.threshold, found.reason) == (None, "the context window is not known: set it")
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
+def test_the_default_is_among_the_hypotheses_of_each_rule(agent):
+    stretch = Stretch(0, 1, "2.1.14", OPUS, Sourced(200_000, Provenance.USER))
+    thresholds = {item.threshold for item in agent.variants(stretch, {}) if item.changes == 0}
+    assert agent.rule(stretch, {}).threshold in thresholds
+
+
+# -- sessions
+
+
+CALLS = (20_000, 150_000, 154_000, 30_000)
+
+
+def transcript(format_="claude-code", version="2.1.14", trigger="auto", prompts=CALLS, place=3, **compaction):
+    """One call per prompt, each with a result of 4,000 characters, and a compaction before the call at `place`."""
+    events, calls = [user("go")], []
+    for number, prompt in enumerate(prompts):
+        calls.append(ModelCall(len(events), len(events), prompt, None, None, 10, OPUS))
+        events += [model("reading"), tool_result("x" * 4_000, id=str(number))]
+    at = calls[place].at
+    base = RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0), Span(at, at)), (user("sum"),), trigger)
+    return Session(
+        events=tuple(events),
+        calls=tuple(calls),
+        compactions=(msgspec.structs.replace(base, **compaction),),
+        format=format_,
+        model=OPUS,
+        versions=((0, version),) if version else (),
+    )
+
+
+def test_a_compaction_at_its_threshold_agrees():
+    (item,) = explain(transcript()).compactions
+    assert (item.verdict, item.decision_tokens, item.step) == (Agreement.AGREES, 155_010, 3)
+
+
+def test_the_count_that_was_recorded_is_the_one_compared():
+    (item,) = explain(transcript(tokens_before=155_200)).compactions
+    assert (item.decision_tokens, item.recorded, item.computed) == (155_200, 155_200, 155_010)
+
+
+def test_a_compaction_that_a_person_asked_for_is_no_evidence():
+    found = explain(transcript(trigger="manual"))
+    assert (found.auto, found.inference[0].at_most) == (0, None)
+    assert found.compactions[0].reason == "a person asked for it"
+
+
+def test_a_compaction_below_the_rule_names_the_interval_of_another_threshold():
+    found = explain(transcript(version="2.1.21"))
+    (item,) = found.compactions
+    assert (item.verdict, found.inference[0].above, found.inference[0].at_most) == ("other threshold", 151_010, 155_010)
+    assert "above 151,010 and at most 155,010" in item.reason
+
+
+def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():
+    prompts = (20_000, 160_000, 158_000, 158_500, 30_000)
+    found = explain(transcript(prompts=prompts, place=4))
+    (item,) = found.compactions
+    assert (item.verdict, item.calls, item.tokens) == (Agreement.LATE, 2, 4_510)
+    assert [(check.step, check.count) for check in found.missed] == [(2, 161_010), (3, 159_010)]
+    assert "before step 3 it did not compact at 161,010 tokens" in found.inference[0].contradiction
+
+
+def test_an_early_compaction_says_how_far_it_is_from_the_threshold():
+    prompts = (20_000, 140_000, 120_000, 30_000)
+    (item,) = explain(transcript(prompts=prompts)).compactions
+    assert (item.verdict, item.tokens) == (Agreement.EARLY, 155_000 - 121_010)
+
+
+def test_a_compaction_of_unknown_trigger_below_a_count_that_passed_may_have_been_asked_for():
+    found = explain(transcript(trigger="", prompts=(20_000, 140_000, 120_000, 30_000)))
+    (item,) = found.compactions
+    assert (item.verdict, found.inference[0].left_out) == (Agreement.NOT_MODELLED, (3,))
+    assert "the file does not say: elsewhere it did not compact at 141,010" in item.reason
+
+
+def test_after_a_compaction_no_count_is_known_until_an_answer():
+    session = transcript()
+    again = msgspec.structs.replace(session, compactions=session.compactions * 2)
+    assert [item.verdict for item in explain(again).compactions] == [Agreement.AGREES, Agreement.NOT_MODELLED]
+
+
+def test_a_refused_request_explains_a_compaction_without_a_threshold():
+    found = explain(transcript(version="2.1.330", prompts=(20_000, 190_000, 199_500, 30_000)))
+    (item,) = found.compactions
+    assert (item.verdict, found.inference[0].at_most) == (Agreement.AGREES, None)
+    assert item.reason == "200,510 exceeds the window of 200,000: the provider refused the request"
+
+
+def test_a_threshold_in_a_version_without_one_names_the_window_that_would_explain_it():
+    found = explain(transcript(version="2.1.330", prompts=(20_000, 165_500, 166_500, 30_000)))
+    assert found.compactions[0].verdict == Agreement.OTHER_THRESHOLD
+    assert found.inference[0].hypotheses[0].threshold == 167_000
+
+
+def test_pi_is_not_asked_within_a_turn():
+    found = explain(transcript("pi", ""), window=Sourced(160_000, Provenance.USER))
+    assert found.compactions[0].reason.startswith("within a turn, where the rule is not asked")
+
+
+def test_gemini_cli_has_nothing_to_cut_in_the_first_turn():
+    session = transcript("gemini-cli", "", prompts=(20_000, 600_000, 600_000, 30_000), place=3)
+    found = explain(session)
+    assert (found.missed, found.inference) == ((), ())
+    assert found.compactions[0].reason == "in the first turn there is no user's text to cut at"
+
+
+def test_a_change_of_version_begins_another_stretch():
+    session = msgspec.structs.replace(transcript(), versions=((0, "2.1.14"), (5, "2.1.21")))
+    found = explain(session)
+    assert [(item.version, item.start, item.stop) for item in found.stretches] == [("2.1.14", 0, 2), ("2.1.21", 2, 4)]
+    assert [item.threshold for item in found.rules] == [155_000, 167_000]
+
+
+def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
+    found = explain(transcript("openhands"))
+    assert found.rule is None
+    assert [(item.counter, item.above, item.at_most) for item in found.inference] == [
+        ("prompt", 150_000, 154_000),
+        ("total", 150_010, 154_010),
+    ]
+    assert headline(found).startswith("The rule by which openhands compacts is not known here.")
+
+
+def test_an_open_bound_is_that_of_the_relation():
+    stretch = Stretch(0, 9, "", "m", None)
+    strict = interval_of(stretch, "total", ">", [Point(1, 100)], [Point(2, 103)])
+    assert [value for value in range(95, 110) if strict.contains(value)] == [100, 101, 102]
+    assert strict.words == "at least 100 and below 103"
+    equal = interval_of(stretch, "total", ">=", [Point(1, 100)], [Point(2, 103)])
+    assert [value for value in range(95, 110) if equal.contains(value)] == [101, 102, 103]
+
+
+def test_a_setting_that_the_rule_does_not_have_is_named_with_those_it_has():
+    with pytest.raises(SettingError, match="Claude Code has no setting 'reserve'; it has: max_output_tokens"):
+        explain(transcript(), typed={"reserve": "1"})
+    with pytest.raises(SettingError, match="autocompact_pct is a percentage from 1 to 100, not '0'"):
+        explain(transcript(), typed={"autocompact_pct": "0"})
+
+
+def test_a_session_without_calls_has_a_rule_and_no_evidence():
+    found = explain(Session(events=(user("hello"),), format="pi"))
+    assert (found.rule.agent, found.compactions, found.inference) == ("pi", (), ())
+
+
+def test_the_headline_says_the_rule_with_its_numbers():
+    assert headline(explain(transcript())) == (
+        "Claude Code 2.1.14 compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010."
+    )
+
+
+def test_state_of_contextguard_in_a_recording_makes_it_the_agent():
+    session = msgspec.structs.replace(transcript("adk", ""), guard_states=(GuardState(1, "a", real_tokens=5),))
+    assert agent_of(session).label == "ContextGuard"
+    assert explain(session, window=Sourced(128_000, Provenance.USER)).rule.threshold == 102_400
