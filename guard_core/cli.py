@@ -11,7 +11,7 @@ import msgspec
 
 from guard_core.errors import GuardError, SettingError
 from guard_core.ledger import Ledger
-from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy
+from guard_core.policies import DEFAULT_POLICY, POLICIES, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Provenance, Session, Sourced
@@ -47,10 +47,18 @@ def window_size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def make_policy(args: argparse.Namespace) -> Policy:
-    """The policy that the arguments name."""
-    settings = dict(pair(text) for text in args.set)
-    return get_policy(args.policy, **({"profile": args.profile} if args.profile else {}), **settings)
+def make_policy(args: argparse.Namespace, session: Session | None = None) -> Policy:
+    """The policy that the arguments name. Settings that the recording of a session tells are used unless they are
+    given."""
+    return get_policy(args.policy, **policy_settings(args, session))
+
+
+def policy_settings(args: argparse.Namespace, session: Session | None = None) -> dict[str, Any]:
+    """The settings of the policy that the arguments name: those that a session tells, then those that are given."""
+    kind = policy_kind(args.policy)
+    told = kind.of_session(session) if session is not None and kind.of_session else {}
+    given = {kind.setting(name).name: value for name, value in (pair(text) for text in args.set)}
+    return {**({"profile": args.profile} if args.profile else {}), **told, **given}
 
 
 def pair(text: str) -> tuple[str, str]:

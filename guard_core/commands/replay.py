@@ -29,8 +29,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    policy = cli.make_policy(args)
+    cli.make_policy(args)  # what is wrong with the settings is said before a long file is read
     session = cli.load(args.file, args.session)
+    policy = cli.make_policy(args, session)
     window = cli.window_of(session, args.window)
     ledger, usage = cli.provider(session)
     summarizer = get_summarizer(args.summary, ledger)

@@ -79,7 +79,7 @@ def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, .
 
 def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace) -> list[Cell]:
     ledger, usage = cli.provider(session)
-    settings = {**({"profile": args.profile} if args.profile else {}), **dict(cli.pair(text) for text in args.set)}
+    settings = cli.policy_settings(args, session)
     return session_cells(
         ledger,
         axes,
