@@ -13,6 +13,7 @@ Facts count messages, calls with usage and the tool calls and results that have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from guard_core.errors import DamagedRecording
@@ -146,7 +147,7 @@ def _call(message: JSON, extra: JSON) -> dict[str, Any]:
     }
 
 
-def _notes(info: JSON, calls: list[ModelCall]) -> list[str]:
+def _notes(info: JSON, calls: Sequence[ModelCall]) -> list[str]:
     notes = []
     if not any(call.prompt_tokens is not None for call in calls):
         notes.append("The file keeps no API responses, so no tokens per call.")

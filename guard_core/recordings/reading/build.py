@@ -10,7 +10,7 @@ from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, v
 from guard_core.recordings.base import RecordingFacts
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
-from guard_core.recordings.reading.pairing import pair
+from guard_core.recordings.reading.pairing import Pairing, pair
 from guard_core.recordings.reading.shelf import ShelvedEvents
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session, SubAgent
@@ -100,7 +100,7 @@ class SessionBuilder:
         shelf = source.shelf if source else None
         self.events: MutableSequence[Event] = ShelvedEvents(shelf) if shelf else []
         self._early = source.early if source and first else None
-        self.calls: list[ModelCall] = []
+        self.calls: MutableSequence[ModelCall] = []
         self.compactions: list[RecordedCompaction] = []
         self.guard_states: list[GuardState] = []
         self.side_calls: list[ModelCall] = []
@@ -185,5 +185,5 @@ class SessionBuilder:
         if not isinstance(self.events, ShelvedEvents):
             return pair(self.events)
         outlines = self.events.outlines
-        outlines[:] = self._early.paired(outlines) if self._early else pair(outlines)
+        outlines.replace_all(self._early.paired(outlines) if self._early else map(Pairing().paired, outlines))
         return cast("tuple[Event, ...]", self.events)  # a sequence like it, to whoever reads a session

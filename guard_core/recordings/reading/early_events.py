@@ -8,12 +8,16 @@ compared with what was sent.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
-from operator import is_not
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import chain, islice
+from operator import ne
 from typing import NamedTuple
 
+import msgspec
+
 from guard_core.events import Event, ToolCallPart, ToolResultPart
-from guard_core.recordings.reading.pairing import Pairing, pair
+from guard_core.recordings.reading.pairing import Pairing
 from guard_core.recordings.reading.shelf import ShelvedEvents
 
 
@@ -21,7 +25,7 @@ class Pace(NamedTuple):
     """How far the sending stays behind the reading, so that little of what was sent turns out to be wrong."""
 
     newest: int = 64  # events that are not sent yet: readers still change them
-    stretch: int = 1_024  # lines of a transcript that are taken up together
+    stretch: int = 512  # lines of a transcript that are taken up together
     around: int = 128  # lines before and behind them that are looked at, too: forks of parallel calls are shorter
 
 
@@ -35,8 +39,8 @@ class EarlyEvents:
         self.pace = pace
         self._send = send
         self._pairing = Pairing()
-        self._sent: list[Event] = []  # without their texts
-        self._places = array("q")
+        self._sent = array("Q")  # digests of the events without their texts
+        self._places = array("q")  # of the texts
         self._over = False
 
     def follow(self, events: ShelvedEvents) -> None:
@@ -49,16 +53,16 @@ class EarlyEvents:
             paired = self._pairing.paired(outline)
             if paired is not outline and _has_ids(outline):
                 events.outlines[index] = paired
-            self._sent.append(paired)
+            self._sent.append(_digest(paired))
             self._places.append(place)
             self._send(events.filled(paired, place))
 
-    def paired(self, outlines: Sequence[Event]) -> Sequence[Event]:
+    def paired(self, outlines: Sequence[Event]) -> Iterator[Event]:
         """The events of the whole session, results named after their calls; those that were sent as they were sent."""
         count = len(self._sent)
-        if self._over or len(outlines) < count or any(map(is_not, self._sent, outlines)):
-            return pair(outlines)
-        return [*self._sent, *map(self._pairing.paired, outlines[count:])]
+        if self._over or len(outlines) < count or any(map(ne, self._sent, map(_digest, outlines))):
+            return map(Pairing().paired, outlines)
+        return chain(islice(outlines, count), map(self._pairing.paired, islice(outlines, count, None)))
 
     def agreed(self, events: Sequence[Event]) -> int:
         """How many events at the beginning of the session that was read in the end equal those that were sent."""
@@ -67,10 +71,14 @@ class EarlyEvents:
         pairs = zip(self._sent, self._places, events.outlines, events.places, strict=False)
         same = 0
         for sent, place, final, final_place in pairs:
-            if place != final_place or sent != final:
+            if place != final_place or sent != _digest(final):
                 break
             same += 1
         return same
+
+
+def _digest(event: Event) -> int:
+    return int.from_bytes(blake2b(msgspec.msgpack.encode(event), digest_size=8).digest())
 
 
 def _has_ids(event: Event) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from hashlib import blake2b
 
 _SMALLEST = 256  # slots, a power of two
+_FEW = 4_096  # names
+_BITS = (1 << 64) - 1
 _FILLED = 0.7  # of the slots, before there are twice as many
 
 
 class NumbersByName:
-    """A dictionary of whole numbers by text that holds 64 bits of each text's BLAKE2b digest in its place.
+    """A dictionary of whole numbers by text that holds 64 bits of each text's hash in its place.
 
-    Two of a million different names have the same digest with a probability of 3 in 100,000,000.
+    Two of a million different names have the same with a probability of 3 in 100,000,000; which, nobody who writes a
+    file can know, since Python's hash has another key in each process.
     """
 
     def __init__(self) -> None:
@@ -88,6 +90,11 @@ class NumbersByName:
         self._numbers = array("q", bytes(8 * slots))
 
 
+def numbers_for(count: int) -> NumbersByName | dict[str, int]:
+    """What holds whole numbers by so many names: a dictionary, which is faster, where they take little memory."""
+    return {} if count <= _FEW else NumbersByName()
+
+
 def _digest(name: str) -> int:
     """64 bits that are not all 0."""
-    return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()) or 1
+    return hash(name) & _BITS or 1

@@ -16,9 +16,10 @@ from typing import IO, Any, overload
 import msgspec
 
 from guard_core.events import Event, MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.reading.packed_list import PackedList
 
 BUFFER_BYTES = 1 << 18  # written at once, and read at once where events are taken in order
-FRESH_BYTES = 4 << 20  # of the newest records, packed, where they are kept in memory too
+FRESH_BYTES = 3 << 19  # of the newest records, packed, where they are kept in memory too
 _TEXT, _REASONING, _MEDIA, _OTHER = TextPart(""), ReasoningPart(), MediaPart(), OtherPart("")
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(tuple[Part, ...])
@@ -120,7 +121,7 @@ class ShelvedEvents(MutableSequence[Event]):
 
     def __init__(self, shelf: Shelf, events: Iterable[Event] = ()) -> None:
         self.shelf = shelf
-        self.outlines: list[Event] = []
+        self.outlines: PackedList[Event] = PackedList(Event)
         self._places = array("q")
         self.extend(events)
 

@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from operator import ne
 
 from guard_core.events import Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.lines import Lines
 from guard_core.recordings.formats.claude.log import Log
-from guard_core.recordings.formats.claude.tree import Node, main_path
+from guard_core.recordings.formats.claude.tree import Groups, Node, main_path
 from guard_core.recordings.reading.early_events import Pace
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.numbers_by_name import numbers_for
 from guard_core.recordings.reading.source import ByteSource
 
 
-def path_of(nodes: Sequence[Node], lines: Lines) -> list[Node]:
+def path_of(nodes: Sequence[Node], lines: Lines) -> Sequence[Node]:
     """The lines of the main session among these, parents first."""
     return main_path(nodes, _links(nodes, lines), _bridges(lines))
 
 
-def _links(nodes: Iterable[Node], lines: Lines) -> Iterator[Sequence[int]]:
+def _links(nodes: Sequence[Node], lines: Lines) -> Iterator[Sequence[int]]:
     """For each API message the lines that belong together: its own and the results of the tools it called."""
-    links: dict[str, list[int]] = {}
-    owner: dict[str, list[int]] = {}
+    links = Groups(len(nodes))
+    owner = numbers_for(len(nodes))  # the group of each tool call
     for node in nodes:
         message = lines.messages.get(node.line)
         if message is None:
             continue
         if message.role is Role.MODEL:
-            own = links.setdefault(message.key, [])
-            own.append(node.line)
+            own = links.add(message.key, node.line)
             for part in message.parts:
                 if isinstance(part, ToolCallPart):
                     owner[part.id] = own
         for part in message.parts:
-            if isinstance(part, ToolResultPart) and (own_lines := owner.get(part.call_id)) is not None:
-                own_lines.append(node.line)
-    yield from (together for together in links.values() if len(together) > 1)
+            if isinstance(part, ToolResultPart) and (group := owner.get(part.call_id)) is not None:
+                links.extend(group, node.line)
+    yield from (together for together in links if len(together) > 1)
 
 
 def _bridges(lines: Lines) -> dict[int, set[str]]:
@@ -52,7 +54,7 @@ class Draft:
         self.lines = lines
         self.pace = pace
         self.log = Log(lines, source, first=True)
-        self.path: list[Node] = []  # taken up
+        self.path = array("q")  # lines that were taken up
         self.due = pace.stretch + pace.around  # lines of the tree for the next stretch
         self._settled = 0  # of them
 
@@ -68,14 +70,14 @@ class Draft:
         path = path_of(stretch, self.lines)
         chosen = [node for node in path if first <= node.line <= last]
         self.log.take(chosen, [node for node in path if node.line > last])
-        self.path += chosen
+        self.path.extend(node.line for node in chosen)
         self._settled = len(nodes) - self.pace.around
         self.due = len(nodes) + self.pace.stretch
 
     def finished(self, path: Sequence[Node]) -> Log | None:
         """The log of the whole path, where it continues as it was taken up."""
         count = len(self.path)
-        if path[:count] != self.path:
+        if len(path) < count or any(map(ne, self.path, (node.line for node in path))):
             return None
         self.log.take(path[count:])
         return None if self.log.late else self.log

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, MutableSequence, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,6 +17,8 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import OtherPart, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise
+from guard_core.recordings.reading.numbers_by_name import NumbersByName
+from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.source import Line
 from guard_core.sessions import ModelCall
 
@@ -38,14 +42,6 @@ AUTOMATIC = (
 _PRESERVED = ("preservedMessages", "preservedSegment")
 
 
-class Joined(NamedTuple):
-    """The parts of the lines of one API message, on a shelf."""
-
-    lines: tuple[int, ...]
-    parts: tuple[Part, ...]  # outlines
-    place: int
-
-
 class ClaudeMessage(msgspec.Struct, gc=False):
     """One user or assistant line, reduced to what the model saw. A long file has hundreds of thousands of them."""
 
@@ -64,7 +60,6 @@ class ClaudeMessage(msgspec.Struct, gc=False):
     attached: bool = False  # an attachment line: what the software added by itself
     unsent: bool = False  # shown to the user alone: an error in the model's place
     agent: str = ""
-    joined: Joined | None = None  # with the other lines of its API message, where it is their first
 
     @property
     def key(self) -> str:
@@ -101,12 +96,37 @@ class Boundary:
         return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
 
 
-@dataclass(frozen=True)
-class Lines:
-    """What the lines of a file say, by their numbers."""
+class Messages:
+    """Messages by the number of their line, which only grows; packed where `packing`."""
 
-    messages: dict[int, ClaudeMessage] = field(default_factory=dict)
-    boundaries: dict[int, Boundary] = field(default_factory=dict)
+    def __init__(self, *, packing: bool) -> None:
+        self.lines = array("q")
+        self._messages: MutableSequence[ClaudeMessage] = PackedList(ClaudeMessage) if packing else []
+
+    def __setitem__(self, line: int, message: ClaudeMessage) -> None:
+        self.lines.append(line)
+        self._messages.append(message)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def get(self, line: int) -> ClaudeMessage | None:
+        """The message on a line; None where there is none."""
+        place = bisect_left(self.lines, line)
+        return self._messages[place] if place < len(self.lines) and self.lines[place] == line else None
+
+    def values(self) -> Iterator[ClaudeMessage]:
+        """The messages in the order of the file."""
+        return iter(self._messages)
+
+
+class Lines:
+    """What the lines of a file say, by their numbers. `packing`: the texts are elsewhere, and the rest is packed."""
+
+    def __init__(self, *, packing: bool) -> None:
+        self.messages = Messages(packing=packing)
+        self.boundaries: dict[int, Boundary] = {}
+        self.joined = NumbersByName()  # places on the shelf: the parts of one API message, by the numbers of its lines
 
 
 def is_summary(message: ClaudeMessage) -> bool:

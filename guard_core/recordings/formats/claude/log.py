@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import msgspec
@@ -16,15 +16,15 @@ from guard_core.recordings.formats.claude.lines import (
     SYNTHETIC,
     Boundary,
     ClaudeMessage,
-    Joined,
     Lines,
     fuller,
     is_summary,
 )
-from guard_core.recordings.formats.claude.tree import Node
+from guard_core.recordings.formats.claude.tree import Groups, Node
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
+from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.rebase import view_of
 from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource
@@ -62,6 +62,8 @@ class Log:
         self.lines = lines
         self.notes = source.notes
         self.shelf = source.shelf
+        if self.shelf is not None:
+            self.builder.calls = PackedList(ModelCall)
         self.index = NumbersByName()  # event of each uuid
         self.results = NumbersByName()  # event of each tool result
         self.pending: Compacting | None = None
@@ -75,11 +77,11 @@ class Log:
     def take(self, path: Sequence[Node], ahead: Sequence[Node] = ()) -> None:
         """Take up the next lines of the path. `ahead`: those that come after them, as far as they are known; the lines
         of one API message are taken up together."""
-        groups: dict[str, list[ClaudeMessage]] = {}
-        for node in (*path, *ahead):
+        groups = Groups(len(path) + len(ahead))
+        for node in chain(path, ahead):
             message = self.lines.messages.get(node.line)
             if message is not None and message.role is Role.MODEL and message.key not in self.answered:
-                groups.setdefault(message.key, []).append(message)
+                groups.add(message.key, node.line)
         for node in path:
             if node.line in self.lines.boundaries:
                 self.boundary(self.lines.boundaries[node.line])
@@ -87,9 +89,10 @@ class Log:
                 continue
             elif message.role is not Role.MODEL:
                 self.user(message)
-            elif group := groups.pop(message.key, None):
-                self.answered[message.key] = max(each.node.line for each in group)
-                self.answer(group)
+            elif message.key not in self.answered:
+                group = groups.of(message.key)
+                self.answered[message.key] = max(group)
+                self.answer([each for line in group if (each := self.lines.messages.get(line)) is not None])
             else:
                 self.late = self.late or node.line > self.answered[message.key]
 
@@ -122,8 +125,6 @@ class Log:
             return
         call = usage or ModelCall(at=0, model=last.model, line=first.node.line, source_id=first.message_id)
         call = msgspec.structs.replace(call, at=at, response=response, line=first.node.line)
-        if len(group) == 1 and call.prompt_tokens:
-            first.usage = call  # one object instead of two for each call of a long file
         self.builder.calls.append(call if call.prompt_tokens else msgspec.structs.replace(call, prompt_tokens=None))
         for message in group:
             self.index[message.node.uuid] = response
@@ -139,7 +140,7 @@ class Log:
     def _falls(self) -> list[str]:
         """A note where requests shrank though no compaction is recorded there: `-p` wrote none before 1.0.128."""
         compacted = [compaction.at for compaction in self.builder.compactions]
-        calls = [(call, call.prompt_tokens) for call in self.builder.calls if call.prompt_tokens]
+        calls = ((call, call.prompt_tokens) for call in self.builder.calls if call.prompt_tokens)
         falls = [
             (before, tokens, call.line)
             for (last, before), (call, tokens) in pairwise(calls)
@@ -163,12 +164,13 @@ class Log:
         """The parts of several lines of one message, and their place where the texts are on a shelf."""
         if self.shelf is None:
             return _joined(map(self._parts, group)), None
-        lines = tuple(message.node.line for message in group)
-        known = group[0].joined
-        if known is None or known.lines != lines:
-            parts = _joined(map(self._parts, group))
-            known = group[0].joined = Joined(lines, tuple(map(outline, parts)), self.shelf.put(parts))
-        return known.parts, known.place
+        name = " ".join(str(message.node.line) for message in group)
+        place = self.lines.joined.get(name)
+        if place is not None:
+            return tuple(map(outline, self.shelf.get(place))), place
+        parts = _joined(map(self._parts, group))
+        place = self.lines.joined[name] = self.shelf.put(parts)
+        return tuple(map(outline, parts)), place
 
     def boundary(self, boundary: Boundary) -> None:
         self.close()

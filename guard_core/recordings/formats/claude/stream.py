@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Role, TextPart
+from guard_core.events import Role, TextPart
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude.known_names import NAMES
 from guard_core.recordings.formats.claude.lines import (
@@ -99,7 +99,7 @@ class ClaudeStreamReader:
     def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
-        self.lines = Lines()
+        self.lines = Lines(packing=source.shelf is not None)
         self.runs: dict[str, PrintedRun] = {}
         self.session_id = ""
         self.seen = Identities(self.source, "line")
@@ -212,10 +212,10 @@ class ClaudeStreamReader:
     # -- facts
 
     def _count(self) -> None:
-        messages = self.lines.messages.values()
-        self.counter.message(sum(message.role is Role.USER for message in messages))
-        self.counter.message(len({message.key for message in messages if message.role is Role.MODEL}))
-        for call in _calls(message for message in messages if not message.node.sidechain):
+        messages = self.lines.messages
+        self.counter.message(sum(message.role is Role.USER for message in messages.values()))
+        self.counter.message(len({message.key for message in messages.values() if message.role is Role.MODEL}))
+        for call in _calls(message for message in messages.values() if not message.node.sidechain):
             self.counter.call(call.prompt_tokens or 0)
         for boundary in self.lines.boundaries.values():
             if not boundary.cleared:
@@ -294,11 +294,14 @@ def _camel_key(key: str) -> str:
 def _without_lines(session: Session) -> Session:
     """The session of an array: the numbers of its items are no lines."""
     events: Any = session.events
-    outlines: list[Event] = events.outlines if isinstance(events, ShelvedEvents) else list(events)
-    outlines[:] = [replace(event, line=None) for event in outlines]
+    fresh = (replace(event, line=None) for event in (events.outlines if isinstance(events, ShelvedEvents) else events))
+    if isinstance(events, ShelvedEvents):
+        events.outlines.replace_all(fresh)
+    else:
+        events = tuple(fresh)
     return replace(
         session,
-        events=events if isinstance(events, ShelvedEvents) else tuple(outlines),
+        events=events,
         calls=tuple(replace(call, line=None) for call in session.calls),
         side_calls=tuple(replace(call, line=None) for call in session.side_calls),
         compactions=tuple(replace(compaction, line=None) for compaction in session.compactions),

@@ -7,9 +7,10 @@ and the same usage; lines form a tree over `parentUuid`; sub-agents are lines wi
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import MutableSequence, Sequence
+from heapq import merge
 from sys import intern
 from typing import Any
 
@@ -39,17 +40,18 @@ from guard_core.recordings.formats.claude.lines import (
 )
 from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import Prompt
-from guard_core.recordings.formats.claude.tree import Node, parents_first
+from guard_core.recordings.formats.claude.tree import Node, Picked, parents_first
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.numbers_by_name import NumbersByName
+from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import ModelCall, Session
 
-NEAR = 4  # lines back in which a parent is looked for
 _MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
 _OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
 
@@ -88,8 +90,9 @@ class ClaudeTranscriptReader:
     def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
-        self.nodes: list[Node] = []
-        self.lines = Lines()
+        packing = source.shelf is not None
+        self.nodes: MutableSequence[Node] = PackedList(Node) if packing else []
+        self.lines = Lines(packing=packing)
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
         self.draft = Draft(self.lines, source, source.early.pace) if source.early and source.shelf else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents recorded in progress lines, by message id
@@ -268,15 +271,9 @@ class ClaudeTranscriptReader:
             self.doubled[fields.text(line.obj, "uuid")] = uuid
         logical = fields.text(line.obj, "logicalParentUuid")
         sidechain = line.obj.get("isSidechain") is True
-        parent = self._shared(parent or logical)
-        node = Node(line.number, uuid, parent, kind, sidechain, rooted="parentUuid" in line.obj)
+        node = Node(line.number, uuid, parent or logical, kind, sidechain, rooted="parentUuid" in line.obj)
         self.nodes.append(node)
         return node
-
-    def _shared(self, parent: str) -> str:
-        """The same text as one object, where the parent is one of the last lines, as nearly always: a table of all
-        uuids would take more memory than the uuids."""
-        return next((node.uuid for node in self.nodes[: -1 - NEAR : -1] if node.uuid == parent), parent)
 
     # -- facts
 
@@ -286,18 +283,17 @@ class ClaudeTranscriptReader:
         self.counter.parts(parts, without_id=missing)
 
     def _count(self) -> None:
-        seen: set[str] = set()
-        calls: dict[str, ModelCall] = {}
+        seen, prompts = NumbersByName(), NumbersByName()  # API messages; the prompt tokens of each
         for message in self.messages.values():
             if not message.attached and (message.role is Role.USER or message.key not in seen):
                 self.counter.message()
             if message.role is Role.MODEL:
-                seen.add(message.key)
+                seen.setdefault(message.key, 1)
                 if message.usage is not None and not message.node.sidechain:
-                    calls[message.key] = fuller(calls.get(message.key), message.usage)
-        for call in calls.values():
-            if call.prompt_tokens:
-                self.counter.call(call.prompt_tokens)
+                    prompts[message.key] = message.usage.prompt_tokens or prompts.get(message.key) or 0
+        for prompt_tokens in prompts.values():
+            if prompt_tokens:
+                self.counter.call(prompt_tokens)
         self._count_compactions()
 
     def _count_compactions(self) -> None:
@@ -307,30 +303,32 @@ class ClaudeTranscriptReader:
             if not boundary.cleared and key not in declared:
                 declared.add(key)
                 self.counter.compaction()
-        spoken = [line for line, message in self.messages.items() if not message.attached]
-        marks = sorted([*self.boundaries, *spoken])
-        for before, line in pairwise([0, *marks]):
+        before = 0  # the line of the message or boundary before
+        for line in merge(self.boundaries, self.messages.lines):
             message = self.messages.get(line)
-            if message is not None and is_summary(message) and before not in self.boundaries:
-                self.counter.compaction()
+            if message is None or not message.attached:
+                if message is not None and is_summary(message) and before not in self.boundaries:
+                    self.counter.compaction()
+                before = line
 
     # -- sessions
 
     def _sessions(self) -> list[Session]:
         if not self._has_main():
             return [self._whole(chain, name) for name, chain in self._sidechains().items()]
-        path = path_of([node for node in self.nodes if not node.sidechain], self.lines)
+        main = (index for index, node in enumerate(self.nodes) if not node.sidechain)
+        path = path_of(Picked(self.nodes, main), self.lines)
         log = (self.draft and self.draft.finished(path)) or self._log(path)
         log.close()
         builder = log.builder
         chains = self._sidechains()
-        if path and path[0].parent and path[0].parent not in {node.uuid for node in self.nodes}:
+        if path and path[0].parent and all(node.uuid != path[0].parent for node in self.nodes):
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
         if self.moved:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
-        self._add_side_calls(builder, {node.line for node in path})
+        self._add_side_calls(builder, path)
         about = {
             "agent": ClaudeTranscriptFormat.label,
             "title": self.title,
@@ -341,7 +339,7 @@ class ClaudeTranscriptReader:
         session = log.session(source_id=self.session_id, **about)
         return [session, *(self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))]
 
-    def _whole(self, chain: list[Node], name: str) -> Session:
+    def _whole(self, chain: Sequence[Node], name: str) -> Session:
         log = self._log(parents_first(chain))
         log.close()
         about = {} if self._has_main() else self._prompt()
@@ -358,40 +356,54 @@ class ClaudeTranscriptReader:
     def _prompt(self) -> dict[str, Any]:
         return {"system": self.prompt.system, "tools": self.prompt.tools}
 
-    def _answers(self, chain: list[Node]) -> bool:
+    def _answers(self, chain: Sequence[Node]) -> bool:
         return any(node.kind == "assistant" for node in chain)
 
     def _has_main(self) -> bool:
         return any(not message.node.sidechain for message in self.messages.values())
 
-    def _sidechains(self) -> dict[str, list[Node]]:
+    def _sidechains(self) -> dict[str, Sequence[Node]]:
         """The lines of each sub-agent: by its id, in older versions by the first line of its branch."""
         roots: dict[str, str] = {}
-        chains: dict[str, list[Node]] = {}
-        for node in self.nodes:
+        chains: dict[str, array[int]] = {}
+        for index, node in enumerate(self.nodes):
             if node.sidechain:
                 roots[node.uuid] = roots.get(node.parent, node.uuid)
                 content = self.messages.get(node.line) or self.boundaries.get(node.line)
                 if content is not None:
-                    chains.setdefault(content.agent or roots[node.uuid] or "sub-agent", []).append(node)
-        return chains
+                    chains.setdefault(content.agent or roots[node.uuid] or "sub-agent", array("q")).append(index)
+        return {name: Picked(self.nodes, indexes) for name, indexes in chains.items()}
 
-    def _add_side_calls(self, builder: SessionBuilder, on_path: set[int]) -> None:
-        apart = [message for message in self.messages.values() if message.node.sidechain]
-        known = {call.source_id for call in builder.calls}
-        spoken = ((line, m) for line, m in self.messages.items() if not m.attached and not m.node.sidechain)
-        branch = [message for line, message in spoken if line not in on_path]
-        dropped = {m.key: m for m in branch if m.usage is not None and m.message_id not in known}
-        if branch:
-            builder.notes.append(f"{len(branch)} messages on edited or rewound branches are not part of the session")
+    def _add_side_calls(self, builder: SessionBuilder, path: Sequence[Node]) -> None:
+        """Calls of sub-agents, and those on branches that were left."""
         calls = dict(self.side)
-        for message in [*apart, *dropped.values()]:
-            if message.usage is not None:
+        for message in self.messages.values():
+            if message.node.sidechain and message.usage is not None:
                 calls[message.key] = fuller(calls.get(message.key), message.usage)
-        lines = [event.line or 0 for event in builder.outlines]  # in the order of the file
+        for key, usage in self._left(builder, path).items():
+            calls[key] = fuller(calls.get(key), usage)
+        lines = array("q", (event.line or 0 for event in builder.outlines)) if calls else array("q")  # of the file
         for call in sorted(calls.values(), key=lambda call: call.line or 0):
             at = bisect_left(lines, call.line or 0)  # a draft may have placed it in the log before the branch was left
             builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
+
+    def _left(self, builder: SessionBuilder, path: Sequence[Node]) -> dict[str, ModelCall]:
+        """The calls on branches that were left, whose messages are noted."""
+        on_path = bytearray(self.notes.lines + 1)
+        for node in path:
+            on_path[node.line] = 1
+        count = 0
+        known: set[str] = set()
+        calls: dict[str, ModelCall] = {}
+        for line, message in zip(self.messages.lines, self.messages.values(), strict=True):
+            if not (message.attached or message.node.sidechain or on_path[line]):
+                known = known or {call.source_id for call in builder.calls}
+                count += 1
+                if message.usage is not None and message.message_id not in known:
+                    calls[message.key] = message.usage
+        if count:
+            builder.notes.append(f"{count} messages on edited or rewound branches are not part of the session")
+        return calls
 
     def _title(self) -> str:
         """The name that was given; a summary line counts only for a message of this file: many are about another

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import overload
 
 import msgspec
+
+from guard_core.recordings.reading.numbers_by_name import numbers_for
 
 _CONVERSATION = frozenset({"user", "assistant", "summary", "boundary"})
 
@@ -20,7 +24,74 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     rooted: bool  # the line says what its parent is, if only that it has none
 
 
-def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: dict[int, set[str]]) -> list[Node]:
+class Picked(Sequence[Node]):
+    """Some of the nodes, in an order of their own, by their indexes."""
+
+    def __init__(self, nodes: Sequence[Node], indexes: Iterable[int]) -> None:
+        self._nodes = nodes
+        self._indexes = indexes if isinstance(indexes, array) else array("q", indexes)
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return map(self._nodes.__getitem__, self._indexes)
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Picked: ...
+
+    def __getitem__(self, index: int | slice) -> Node | Picked:
+        if isinstance(index, slice):
+            return Picked(self._nodes, self._indexes[index])
+        return self._nodes[self._indexes[index]]
+
+
+class Groups:
+    """Lines that belong together, by a name; a few bytes for each line of a long file."""
+
+    def __init__(self, most: int) -> None:
+        self._numbers = numbers_for(most)  # of the groups, at most so many
+        self._first, self._last = array("q"), array("q")  # entry of each group
+        self._lines, self._next = array("q"), array("q")  # of each entry; -1: the last of its group
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The lines of each group, in the order of their first lines."""
+        return map(self._of, range(len(self._first)))
+
+    def add(self, name: str, line: int) -> int:
+        """Add a line to the group of this name; the group's number."""
+        number = self._numbers.setdefault(name, len(self._first))
+        if number == len(self._first):
+            self._first.append(len(self._lines))
+            self._last.append(len(self._lines))
+            self._lines.append(line)
+            self._next.append(-1)
+        else:
+            self.extend(number, line)
+        return number
+
+    def extend(self, number: int, line: int) -> None:
+        """Add a line to the group of this number."""
+        self._next[self._last[number]] = self._last[number] = len(self._lines)
+        self._lines.append(line)
+        self._next.append(-1)
+
+    def of(self, name: str) -> list[int]:
+        """The lines of a group."""
+        return self._of(self._numbers[name])
+
+    def _of(self, number: int) -> list[int]:
+        lines, entry = [], self._first[number]
+        while entry >= 0:
+            lines.append(self._lines[entry])
+            entry = self._next[entry]
+        return lines
+
+
+def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: dict[int, set[str]]) -> Sequence[Node]:
     """The nodes on the path, in the order of the file, parents first.
 
     `links` are lines that stand or fall together: those of one API message and the results of its tool calls (parallel
@@ -29,46 +100,60 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
     """
     chosen = _walk(nodes)
     for lines in links:
-        if any(line in chosen for line in lines):
-            chosen.update(lines)
-    last = max(chosen, default=0)
-    by_uuid = {node.uuid: node.line for node in nodes if node.uuid} if bridges else {}
+        if any(chosen[line] for line in lines):
+            for line in lines:
+                chosen[line] = 1
+    last = chosen.rfind(1)
+    by_uuid = _lines_by_uuid(nodes, bridges)
     for line, preserved in bridges.items():
-        if line < last and any(by_uuid.get(uuid) in chosen for uuid in preserved):
-            chosen.add(line)
-    chosen |= _summaries(nodes, chosen)
-    return parents_first([node for node in nodes if node.line in chosen])
+        if line < last and any(chosen[by_uuid[uuid]] for uuid in preserved if uuid in by_uuid):
+            chosen[line] = 1
+    for line in _summaries(nodes, chosen):
+        chosen[line] = 1
+    return parents_first(Picked(nodes, (index for index, node in enumerate(nodes) if chosen[node.line])))
 
 
-def parents_first(nodes: Sequence[Node]) -> list[Node]:
+def _lines_by_uuid(nodes: Iterable[Node], bridges: dict[int, set[str]]) -> dict[str, int]:
+    """The last line of each uuid that was preserved somewhere."""
+    preserved = set().union(*bridges.values())
+    return {node.uuid: node.line for node in nodes if node.uuid in preserved} if preserved else {}
+
+
+def parents_first(nodes: Sequence[Node]) -> Picked:
     """The nodes in their order, but none before its parent: a fast answer may be written before its question."""
-    by_uuid = {node.uuid: node for node in nodes if node.uuid}
-    done: set[int] = set()
-    ordered: list[Node] = []
-    for node in nodes:
-        line_of_descent: list[Node] = []
-        current: Node | None = node
-        while current is not None and current.line not in done:
-            done.add(current.line)
+    places = numbers_for(len(nodes))
+    for index, node in enumerate(nodes):
+        if node.uuid:
+            places[node.uuid] = index
+    done = bytearray(len(nodes))
+    ordered = array("q")
+    for start in range(len(nodes)):
+        line_of_descent: list[int] = []
+        current: int | None = start
+        while current is not None and not done[current]:
+            done[current] = 1
             line_of_descent.append(current)
-            current = by_uuid.get(current.parent)
+            current = places.get(nodes[current].parent)
         ordered.extend(reversed(line_of_descent))
-    return ordered
+    return Picked(nodes, ordered)
 
 
-def _walk(nodes: Sequence[Node]) -> set[int]:
-    """From the last message upwards. Where a parent is not in the file, the line before it continues the path: a line
-    was lost."""
-    place = {nodes[index].uuid: index for index in range(len(nodes) - 1, -1, -1) if nodes[index].uuid}
+def _walk(nodes: Sequence[Node]) -> bytearray:
+    """From the last message upwards: for each line 1 or 0. Where a parent is not in the file, the line before it
+    continues the path: a line was lost."""
+    places = numbers_for(len(nodes))
+    for index, node in enumerate(nodes):
+        if node.uuid:
+            places.setdefault(node.uuid, index)
     index = _last_leaf(nodes)
-    chosen: set[int] = set()
+    chosen = bytearray(max((node.line for node in nodes), default=0) + 1)
     while index >= 0:
         node = nodes[index]
-        if node.line in chosen:
+        if chosen[node.line]:
             break
-        chosen.add(node.line)
-        parent = place.get(node.parent, -1) if node.parent else -1
-        if parent >= 0 and parent != index and nodes[parent].line not in chosen:
+        chosen[node.line] = 1
+        parent = places.get(node.parent) if node.parent else None
+        if parent is not None and parent != index and not chosen[nodes[parent].line]:
             index = parent
         elif node.parent or node.kind == "boundary" or not node.rooted:
             index -= 1
@@ -84,7 +169,7 @@ def _last_leaf(nodes: Sequence[Node]) -> int:
     return -1
 
 
-def _summaries(nodes: Sequence[Node], chosen: set[int]) -> set[int]:
+def _summaries(nodes: Sequence[Node], chosen: bytearray) -> set[int]:
     """The summary that follows each chosen boundary; side lines may be between them."""
     summaries: set[int] = set()
     waiting = False
@@ -92,5 +177,5 @@ def _summaries(nodes: Sequence[Node], chosen: set[int]) -> set[int]:
         if node.kind == "summary" and waiting:
             summaries.add(node.line)
         if node.kind in _CONVERSATION:
-            waiting = node.kind == "boundary" and node.line in chosen
+            waiting = node.kind == "boundary" and chosen[node.line] == 1
     return summaries
