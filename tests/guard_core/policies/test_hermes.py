@@ -14,6 +14,8 @@ from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, To
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Check, Point
+from guard_core.policies.hermes.cut import tail_cut
+from guard_core.policies.hermes.messages import Estimates, list_messages
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
@@ -100,6 +102,15 @@ def test_the_tail_grows_at_once_where_the_body_exceeds_the_soft_ceiling(pairs, t
     assert len(events) - record.cut[2] == tail
 
 
+@pytest.mark.parametrize(("pairs", "tail"), [(5, 11), (6, 13)])
+def test_the_raw_budget_keeps_the_tail_from_growing_at_once(pairs, tail):  # H-5, current: a cut at 5 behind 4 messages
+    events = [*opening(), *(event for _ in range(pairs) for event in pair(20_000)), model("a"), user("u"), model("a")]
+    ledger, settings = Ledger.of(session(*events)), get_policy("hermes").settings
+    messages = list_messages(Estimates(ledger, settings), (Span(0, len(events)),))
+    cut = tail_cut(messages, 4, settings, 20_000)
+    assert (cut.anchored, len(events) - cut.anchored) == (5, tail)
+
+
 @pytest.mark.parametrize(("profile", "cut"), [("seed", 20), ("current", 16)])
 def test_a_body_that_fits_keeps_eight_messages_and_their_group(profile, cut):  # H-6
     body = [event for _ in range(10) for event in pair(5_000)]
@@ -160,6 +171,19 @@ def test_the_summary_takes_the_role_that_alternates(before, behind, role):
     events = [*heads[before], *middle, *(tail[:3] if behind == "user" else tail[1:])]
     record = compacted(events, profile="seed", protect_first_n=len(heads[before]))
     assert roles(record.after) == [role]
+
+
+def test_results_whose_call_is_summarised_go_too():
+    calls = tuple(ToolCallPart("t", {}, f"c{number}") for number in range(4))
+    results = [tool_result("y", "t", call.id) for call in calls]
+    events = [user("u"), model("a"), user("u"), Event(Role.MODEL, calls), *results]
+    record = compacted(events, profile="seed")
+    assert kept(record.after) == [0, 1, 2]
+
+
+def test_nothing_is_compacted_where_hardly_any_message_is_between_head_and_tail():
+    assert compacted([user("u" * 900_000), model("a")] * 3, profile="seed") is None
+    assert compacted([user("u" * 900_000), model("a")] * 3) is None
 
 
 # ---- when it fires
