@@ -58,16 +58,16 @@ def pending() -> QuerySet[Session]:
     return Session.objects.filter(deleted=None).exclude(pk__in=done.values("pk")).order_by("-created", "ordinal")
 
 
-def _step(session: Session) -> bool:
-    """The next step for one session; False where another job waits."""
+def take_step(session: Session, look_every: float = LOOK_EVERY) -> bool:
+    """The next step for one session; False where another job waits, after which it looks every so many seconds."""
     try:
-        _work_on(session)
+        _work_on(session, look_every)
     except _Waiting:
         return False
     return True
 
 
-def _work_on(session: Session) -> None:
+def _work_on(session: Session, look_every: float) -> None:
     """The next step for one session. One that cannot be read must not keep all others waiting."""
     state = _state(session)
     mine = Estimate.objects.filter(pk=session.pk, revision=session.revision)
@@ -75,7 +75,7 @@ def _work_on(session: Session) -> None:
         memory.release()  # of the tokenizers, 70 MB: measuring a long session takes as much
     try:
         if state.tokenizer is not None:
-            mine.update(result=packed_result(_measured(session, state)))
+            mine.update(result=packed_result(_measured(session, state, _Look(look_every))))
         elif state.counted < session.events:
             mine.update(counted=count_some(session, state.counted))
         elif (columns := _joined(session)) is not None:
@@ -142,12 +142,12 @@ def _joined(session: Session) -> dict[str, Ints] | None:
 # ---- measuring
 
 
-def _measured(session: Session, state: Estimate) -> Result:
+def _measured(session: Session, state: Estimate, look: _Look) -> Result:
     convert.ensure_current(session)
     ledger = convert.load_ledger(session)
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
         return Result()
-    columns, look, parts = counts_of(state.tokenizer or b""), _Look(), _under_way.of(session)
+    columns, parts = counts_of(state.tokenizer or b""), _under_way.of(session)
     ahead = parts("forecast", lambda: forecast(ledger, look))
     between = parts("interpolation", lambda: interpolate(ledger, each=look))
     weighed: dict[str, Errors] = {}
@@ -203,15 +203,16 @@ _under_way = Parts()
 class _Look:
     """Raises _Waiting when another job waits."""
 
-    def __init__(self) -> None:
-        self.next = time.monotonic() + LOOK_EVERY
+    def __init__(self, every: float) -> None:
+        self.every = every
+        self.next = time.monotonic() + every
 
     def __call__(self) -> None:
         if time.monotonic() < self.next:
             return
         if queue.others_wait(PRIORITY):
             raise _Waiting
-        self.next = time.monotonic() + LOOK_EVERY
+        self.next = time.monotonic() + self.every
 
 
 def _errors_of(ledger: Ledger, said: Ints, *, following: bool = False) -> Errors | None:
@@ -239,7 +240,7 @@ def _points(ledger: Ledger, heuristic: Ints) -> Points:
 TOKEN_COUNTS = SlicedJob(
     kind="count_tokens",
     pending=pending,
-    work_on=_step,
+    work_on=take_step,
     priority=PRIORITY,
     dead_after=timedelta(minutes=10),  # measuring a long session takes ten seconds
 )

@@ -43,10 +43,10 @@ class SlicedJob:
         if not queue.is_under_way(self.kind, SLICE_LEASE):
             self.prepare()
 
-    def run(self, asked_by: str) -> None:
-        """Work for about a second, then queue up again behind whatever came meanwhile."""
-        end = time.monotonic() + SLICE_SECONDS
-        while time.monotonic() < end and (session := self.pending().first()) is not None:
-            if not self.work_on(session):
+    def run(self, asked_by: str, seconds: float = SLICE_SECONDS) -> None:
+        """Work for about so long, at least a step, then queue up again behind whatever came meanwhile."""
+        end = time.monotonic() + seconds
+        while (session := self.pending().first()) is not None:
+            if not self.work_on(session) or time.monotonic() >= end:
                 break
         self.prepare(asked_by)

@@ -29,13 +29,16 @@ def beat() -> None:
         _beat_file().touch(mode=0o600)
 
 
-def problems() -> Iterator[dict[str, str]]:
-    """What keeps the server from its work, each with what it is about and a sentence."""
+def problems(began: float = _began) -> Iterator[dict[str, str]]:
+    """What keeps the server from its work, each with what it is about and a sentence.
+
+    `began`: the moment at which this process did, by the clock of `time.monotonic`.
+    """
     if full := _disk():
         yield {"about": "disk", "reason": full}
     if locked := _database():
         yield {"about": "database", "reason": locked}
-    if silent := _worker():
+    if silent := _worker(began):
         yield {"about": "worker", "reason": silent}
 
 
@@ -86,12 +89,12 @@ def _read_only_postgres() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _worker() -> str:
+def _worker(began: float) -> str:
     try:
         silent = time.time() - _beat_file().stat().st_mtime
     except FileNotFoundError:
         silent = WORKER_SILENT_SECONDS
-    starting = time.monotonic() - _began < STARTING_SECONDS
+    starting = time.monotonic() - began < STARTING_SECONDS
     # A beat of the future is one from before the clock was set back: the next one puts it right.
     if starting or -WORKER_SILENT_SECONDS < silent < WORKER_SILENT_SECONDS:
         return ""

@@ -98,14 +98,17 @@ class _Ended(Exception):
     """The run was cancelled, or another worker took it over."""
 
 
-def run_gallery(run_id: str) -> None:
-    """Play all scenarios of a run and store the table. Does nothing when another worker has the run."""
+def run_gallery(run_id: str, scenarios: Iterable[Scenario] | None = None, note_every: float = NOTE_EVERY) -> None:
+    """Play all scenarios of a run (or these) and store the table. Does nothing when another worker has the run.
+
+    `note_every`: seconds between two notes of progress.
+    """
     lease = GALLERY_RUNS.take(run_id)
     if not lease:
         return
     run, mine = GalleryRun.objects.get(pk=run_id), GALLERY_RUNS.held(run_id, lease)
     try:
-        rows = play_all(guards_of(run), _noter(mine))
+        rows = play_all(guards_of(run), _noter(mine, note_every), scenarios)
         mine.update(
             state=GalleryRun.State.DONE, done=run.total, result=packed(rows), message="", finished=timezone.now()
         )
@@ -123,21 +126,25 @@ def run_gallery(run_id: str) -> None:
         raise
 
 
-def play_all(chosen: tuple[Guard, ...], note: Callable[[int], None] = lambda done: None) -> list[Row]:
-    """All scenarios under all guards; `note` hears how many scenarios are done."""
+def play_all(
+    chosen: tuple[Guard, ...],
+    note: Callable[[int], None] = lambda done: None,
+    scenarios: Iterable[Scenario] | None = None,
+) -> list[Row]:
+    """All scenarios (or these) under all guards; `note` hears how many scenarios are done."""
     rows: list[Row] = []
-    for done, scenario in enumerate(SCENARIOS.values(), 1):
+    for done, scenario in enumerate(SCENARIOS.values() if scenarios is None else scenarios, 1):
         rows += rows_for(scenario, chosen)
         note(done)
     return rows
 
 
-def _noter(mine: Any) -> Callable[[int], None]:
+def _noter(mine: Any, every: float) -> Callable[[int], None]:
     noted = time.monotonic()
 
     def note(done: int) -> None:
         nonlocal noted
-        if time.monotonic() - noted < NOTE_EVERY:
+        if time.monotonic() - noted < every:
             return
         noted = time.monotonic()
         if not mine.update(done=done, heartbeat=Now()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sqlite3
 import tarfile
 from io import StringIO
@@ -76,6 +75,6 @@ def test_a_failed_backup_leaves_nothing_and_says_why(stored, tmp_path):
 
 
 def test_a_missing_pg_dump_is_told_in_words(monkeypatch, tmp_path):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))  # where no program is
     with pytest.raises(backups.BackupFailed, match="postgresql-client"), backups._postgres(tmp_path):
         pass

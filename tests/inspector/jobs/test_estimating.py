@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from django_tasks_db.models import DBTaskResult
 
@@ -10,9 +13,9 @@ from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
 from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
-from inspector.jobs import estimating, kinds, queue, slices
+from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.slices import NOBODY
-from inspector.models import Estimate, Session, TextCount
+from inspector.models import Estimate, Payload, Session, TextCount
 from inspector.storage import convert, deleting, estimates
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
@@ -68,20 +71,19 @@ def test_the_errors_are_those_that_the_engine_measures(coding):
     assert found.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in found.points.steps]
 
 
-def test_a_slice_that_is_broken_off_leaves_whole_steps_behind(coding, monkeypatch):
-    monkeypatch.setattr(estimating, "STEP_EVENTS", 40)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0001)
-    estimating.TOKEN_COUNTS.run("test")
-    assert estimates.progress(coding) == 40
+def test_a_slice_that_is_broken_off_leaves_whole_steps_behind():
+    count = estimating.STEP_EVENTS + 40
+    row = stored(session(*(user(f"question {number}") for number in range(count))))
+    estimating.TOKEN_COUNTS.run("test", seconds=0)
+    assert estimates.progress(row) == estimating.STEP_EVENTS
     finish()
-    assert len(estimates.load_counts(coding)["cl100k"]) == coding.events
+    assert len(estimates.load_counts(row)["cl100k"]) == count
 
 
-def test_measuring_makes_way_for_a_job_that_waits(coding, monkeypatch):
-    monkeypatch.setattr(estimating, "LOOK_EVERY", 0)
+def test_measuring_makes_way_for_a_job_that_waits(coding):
     queue.enqueue("index_texts", "another", priority=-50)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 30)
-    estimating.TOKEN_COUNTS.run("test")
+    looking = replace(estimating.TOKEN_COUNTS, work_on=partial(estimating.take_step, look_every=0))
+    looking.run("test", seconds=30)
     assert estimates.load_counts(coding) is not None
     assert estimates.load_result(coding) is None
     finish()
@@ -112,9 +114,9 @@ def test_a_session_without_usage_has_counts_and_no_errors():
     assert estimates.load_result(row) == estimates.Result()
 
 
-def test_one_session_that_cannot_be_read_keeps_no_other_waiting(monkeypatch):
+def test_one_session_that_cannot_be_read_keeps_no_other_waiting():
     row = stored(session(user("a question")), title="one")
-    monkeypatch.setattr(convert, "load_content", lambda body: 1 / 0)
+    Payload.objects.update(body=b"no text of ours")
     finish()
     assert "our mistake" in estimates.load_result(row).error
 

@@ -13,7 +13,6 @@ import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest.reading import process
 from inspector.ingest.reading.messages import Batch, Begin, Done, End, Message, Progress, Read
 from inspector.ingest.reading.process import ReaderFailed, read_in_process
 from inspector.ingest.reading.reader import Options, read_here
@@ -30,18 +29,10 @@ def transcript(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture
-def processes(monkeypatch) -> list[subprocess.Popen[bytes]]:
-    """Those that are started."""
-    started: list[subprocess.Popen[bytes]] = []
-    popen = subprocess.Popen
-
-    def starting(*args, **options):
-        started.append(popen(*args, **options))
-        return started[-1]
-
-    monkeypatch.setattr(process.subprocess, "Popen", starting)
-    return started
+def readers() -> list[int]:
+    """Process ids of the readers that this process has started."""
+    children = [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+    return [pid for pid in children if b"inspector.ingest.reading" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def idle() -> None:
@@ -105,22 +96,23 @@ def test_what_is_wrong_with_a_file_is_raised_here(content, error, words, tmp_pat
     )
 
 
-def test_a_reader_that_the_system_ends_is_told_as_that(transcript, processes):
+def test_a_reader_that_the_system_ends_is_told_as_that(transcript):
     def kill_it(message: Message) -> None:
         if isinstance(message, Progress):
-            processes[0].send_signal(signal.SIGKILL)
+            os.kill(readers()[0], signal.SIGKILL)
 
     with pytest.raises(MemoryError, match="ended by the system"):
         read_in_process(Options(str(transcript), strict=True), kill_it, idle)
 
 
-def test_whoever_listens_may_stop_and_nothing_runs_on(transcript, processes):
+def test_whoever_listens_may_stop_and_nothing_runs_on(transcript):
     def stop(message: Message) -> None:
+        assert len(readers()) == 1
         raise KeyError("enough")
 
     with pytest.raises(KeyError):
         read_in_process(Options(str(transcript), strict=True, early=True), stop, idle)
-    assert processes[0].returncode == -signal.SIGKILL
+    assert not readers()
 
 
 def test_the_caller_can_do_something_while_the_process_starts(transcript):
@@ -131,15 +123,14 @@ def test_the_caller_can_do_something_while_the_process_starts(transcript):
     assert (done[0], done[-1]) == ("meanwhile", "Done")
 
 
-def test_idle_time_is_told_and_may_end_it_too(transcript, processes, monkeypatch, tmp_path):
+def test_idle_time_is_told_and_may_end_it_too(tmp_path):
     """While nothing comes: here from a pipe that nobody writes to."""
-    monkeypatch.setattr(process, "WAIT", 0.01)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     calls = iter(range(3))
     with pytest.raises(StopIteration):
         read_in_process(Options(str(pipe), strict=True), lambda message: None, lambda: next(calls))
-    assert processes[0].returncode == -signal.SIGKILL
+    assert not readers()
 
 
 def test_a_mistake_of_ours_is_told_with_its_place_and_not_printed(tmp_path, monkeypatch, capfd):
