@@ -25,9 +25,8 @@ from guard_core.events import (
     ToolResultPart,
     part_text,
     utf8_bytes,
-    value_text,
 )
-from guard_core.tokens.heuristic import parts_costs
+from guard_core.tokens.heuristic import part_costs
 from guard_core.tokens.lexical import lexical_tokens
 
 Ints = NDArray[np.int64]
@@ -70,7 +69,7 @@ PART_COLUMNS = (
 )
 TEXT, REASONING, CALL, RESULT, MEDIA, OTHER = range(6)
 _WIDE = re.compile(
-    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
+    "[\u1100-\u11ff\u3000-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
 PACKED_ROWS = 4_096  # counted one by one, then packed
 USER, MODEL, SYSTEM = 1, 2, 4
@@ -192,7 +191,7 @@ def event_columns(event: Event) -> dict[str, int]:
     return _count(event)[0]
 
 
-def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
+def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noqa: PLR0915 - one pass over the parts, for all columns at once
     """All columns of an event, and those of its parts but for `event` and `answers`, in one pass."""
     flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
     text_tokens = inline_tokens = metadata_tokens = 0
@@ -202,11 +201,12 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
     rows = []
     for index, part in enumerate(event.parts):
         text = part_text(part)
-        size = utf8_bytes(text)
+        data = text.encode("utf-8", "surrogatepass")
+        size = len(data)
         chars += len(text)
         total += size
-        lexical += lexical_tokens(text)
-        heuristic, inline, metadata = parts_costs((part,))
+        lexical += lexical_tokens(text, data)
+        heuristic, inline, metadata = part_costs(part)
         text_tokens += heuristic
         inline_tokens += inline
         metadata_tokens += metadata
@@ -227,7 +227,8 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
                 if index == 0 and text.startswith("[Previous conversation summary]"):
                     flags |= STARTS_WITH_MARKER
         elif isinstance(part, ToolCallPart):
-            kind, name, own = CALL, part.name, value_text(part.arguments)
+            kind, name, own = CALL, part.name, text[len(part.name) + 1 :]
+            data = data[utf8_bytes(part.name) + 1 :]
             call += size
             transcript += role_bytes + len("[called tool: ]") + utf8_bytes(part.name) + 1
             flags |= HAS_CALL
@@ -241,7 +242,7 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
             kind = MEDIA
             media += part.size
             flags |= HAS_MEDIA
-        lengths = _lengths(own) if own else (0, part.size if isinstance(part, MediaPart) else 0, 0, 0, 0, 2)
+        lengths = _lengths(own, data) if own else (0, part.size if isinstance(part, MediaPart) else 0, 0, 0, 0, 2)
         rows.append((kind, tool_key(name) if name else 0, len(name), *lengths, heuristic))
     columns = {
         "text_tokens": text_tokens,
@@ -270,16 +271,22 @@ def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000) if 0 <= seconds < 1e12 else -1
 
 
-def _lengths(text: str) -> Sequence[int]:
-    """The lengths of a text as PART_COLUMNS has them, from `chars` to `json_chars`."""
-    chars, size = len(text), utf8_bytes(text)
-    if text.isascii():
+def _lengths(text: str, data: bytes) -> Sequence[int]:
+    """The lengths of a text, whose UTF-8 form is `data`, as PART_COLUMNS has them: from `chars` to `json_chars`."""
+    chars, size = len(text), len(data)
+    if chars == size:  # ASCII
         return chars, size, chars, 0, 0, len(msgspec.json.encode(text))
-    plain = text.encode("utf-8", "replace").decode()  # a lone surrogate, which JSON cannot hold, as one character
-    json_chars = chars + len(msgspec.json.encode(plain)) - utf8_bytes(plain)
-    non_ascii = chars - len(_NON_ASCII.sub("", text))
-    return chars, size, chars + len(_ASTRAL.findall(text)), non_ascii, len(_WIDE.findall(text)), json_chars
+    try:
+        json_chars = chars + len(msgspec.json.encode(text)) - size
+    except UnicodeEncodeError:  # a lone surrogate, which JSON cannot hold, counts as one character
+        plain = text.encode("utf-8", "replace").decode()
+        json_chars = chars + len(msgspec.json.encode(plain)) - utf8_bytes(plain)
+    non_ascii = chars - len(data.translate(None, _BEYOND_ASCII))
+    astral = size - len(data.translate(None, _FOUR_BYTES))
+    wide = len(_WIDE.findall(text)) if len(data.translate(None, _WIDE_LEADS)) < size else 0
+    return chars, size, chars + astral, non_ascii, wide, json_chars
 
 
-_NON_ASCII = re.compile("[^\x00-\x7f]+")
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_BEYOND_ASCII = bytes(range(0x80, 0x100))
+_FOUR_BYTES = bytes(range(0xF0, 0xF5))  # the first of four: beyond the basic plane
+_WIDE_LEADS = bytes((0xE1, *range(0xE3, 0xF1)))  # the first bytes of everything in _WIDE

@@ -36,20 +36,25 @@ def parts_costs(parts: Iterable[Part]) -> Costs:
     """Heuristic tokens of some parts: (text, calls and results; inline data; metadata and server-side parts)."""
     text = inline = metadata = 0
     for part in parts:
-        if part.metadata is not None:
-            metadata += entries_tokens(part.metadata)
-        if isinstance(part, TextPart | ReasoningPart):
-            text += utf8_bytes(part.text) // BYTES_PER_TOKEN
-        elif isinstance(part, ToolCallPart):
-            text += text_tokens(part.name) + entries_tokens(part.arguments)
-        elif isinstance(part, ToolResultPart):
-            text += text_tokens(part.name) + result_tokens(part.content)
-        elif isinstance(part, MediaPart):
-            if not part.uri:
-                inline += text_tokens(part.mime) + part.size // BYTES_PER_TOKEN
-        else:
-            metadata += text_tokens(render(part.value))
+        costs = part_costs(part)
+        text += costs[0]
+        inline += costs[1]
+        metadata += costs[2]
     return text, inline, metadata
+
+
+def part_costs(part: Part) -> Costs:
+    """The same of one part."""
+    metadata = 0 if part.metadata is None else entries_tokens(part.metadata)
+    if isinstance(part, TextPart | ReasoningPart):
+        return utf8_bytes(part.text) // BYTES_PER_TOKEN, 0, metadata
+    if isinstance(part, ToolCallPart):
+        return text_tokens(part.name) + entries_tokens(part.arguments), 0, metadata
+    if isinstance(part, ToolResultPart):
+        return text_tokens(part.name) + result_tokens(part.content), 0, metadata
+    if isinstance(part, MediaPart):
+        return 0, 0 if part.uri else text_tokens(part.mime) + part.size // BYTES_PER_TOKEN, metadata
+    return 0, 0, metadata + text_tokens(render(part.value))
 
 
 def text_tokens(text: str) -> int:

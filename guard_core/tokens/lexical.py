@@ -20,9 +20,9 @@ _BEYOND = bytes(range(128, 256))
 _RULES = tuple(rule.encode() for rule in "─━═")  # drawn in long runs, of which a tokenizer makes one token
 
 
-def lexical_tokens(text: str) -> int:
-    """About the tokens of a text."""
-    data = text.encode("utf-8", "surrogatepass")
+def lexical_tokens(text: str, data: bytes | None = None) -> int:
+    """About the tokens of a text; `data` is its UTF-8 form, where that is at hand."""
+    data = text.encode("utf-8", "surrogatepass") if data is None else data
     for rule in () if text.isascii() else _RULES:
         data = data.replace(rule, b"")
     score = 0
