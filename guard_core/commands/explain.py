@@ -18,6 +18,7 @@ from guard_core.sessions import Provenance, Session, Sourced
 HELP = "say by which rule the agent that wrote a recording compacted, and what the recording proves of its threshold"
 
 SHOWN = 40  # compactions in the table
+NAMED = 3  # hypotheses in a line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,15 +120,16 @@ def _settings(rule: OwnRule) -> list[str]:
 
 
 def _inference_words(interval: Interval) -> str:
-    if interval.contradiction:
-        return f"  by {interval.counter}: {interval.contradiction}"
     place = f"steps {interval.start + 1:,} to {interval.stop:,}"
-    likely = ", ".join(f"{item.formula} = {item.threshold:,}" for item in interval.hypotheses[:3])
-    if interval.at_most is None:
-        likely = ""
-    elif not likely:
-        likely = "no known rule explains it"
-    return f"  by {interval.counter}, {place}: the threshold is {interval.words}" + (f" ({likely})" if likely else "")
+    words = f"  by {interval.counter}, {place}: {interval.sentence}"
+    if interval.contradiction or None in (interval.above, interval.at_most):
+        return words
+    listed = interval.hypotheses[:NAMED]
+    if not listed:
+        return f"{words} (no known formula explains it)"
+    more = len(interval.hypotheses) + interval.more - len(listed)
+    names = ", ".join(item.formula for item in listed)
+    return f"{words} ({names}{f' and {more:,} more' if more else ''})"
 
 
 def _table(explanation: Explanation) -> str:

@@ -81,9 +81,17 @@ def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agre
     own = rule.reason if rule.threshold is None else f"{rule.formula} = {rule.threshold:,} does not explain it"
     if interval is None or interval.at_most is None or interval.contradiction:
         return Agreement.NOT_MODELLED, own, 0, 0
-    likely = f", {interval.hypotheses[0].formula} would explain it" if interval.hypotheses else ""
+    likely = _explaining(interval)
     gap = 0 if rule.threshold is None else abs(count - rule.threshold)
     return Agreement.OTHER_THRESHOLD, f"{own}; the threshold is {interval.words}{likely}", 0, gap
+
+
+def _explaining(interval: Interval) -> str:
+    """Which of the known formulas give a threshold inside, as the end of a sentence."""
+    count = len(interval.hypotheses) + interval.more
+    if count == 1:
+        return f"; {interval.hypotheses[0].formula} would explain it"
+    return f"; {count:,} known formulas would explain it" if count else "; no known formula explains it"
 
 
 def after_refusal(rule: OwnRule, window: int, count: int, pending: int) -> tuple[Agreement, str, int, int] | None:

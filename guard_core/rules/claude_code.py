@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from guard_core.models import LONG_CONTEXT_SUFFIX
 from guard_core.rules.base import (
     RESERVES,
     Agent,
@@ -68,7 +69,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if limit is not None:
         settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, "typed in"))
     elif profile == REFUSAL:
-        note = "assumed not to be set; the file does not say"
+        note = "not set, as far as the file says"
         settings.append(RuleSetting("auto_compact_window", None, "tokens", Provenance.ASSUMED, note))
     size, reason = window.value, ""
     if profile == REFUSAL and limit is None:
@@ -93,8 +94,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def _window(stretch: Stretch) -> Sourced:
-    """The window that Claude Code takes: the model's, or a million where a larger prompt was answered."""
+    """The window that Claude Code takes: 200,000 unless the model's name or a larger prompt says a million."""
     window = stretch.window or Sourced(DEFAULT_WINDOW, Provenance.ASSUMED, "Claude Code's default")
+    is_table, is_marked = window.source is Provenance.MODEL_TABLE, stretch.model.endswith(LONG_CONTEXT_SUFFIX)
+    if is_table and not is_marked and window.value > DEFAULT_WINDOW >= stretch.largest:
+        note = f"Claude Code's default; no prompt was larger, though the model table has {window.value:,}"
+        return Sourced(DEFAULT_WINDOW, Provenance.ASSUMED, note)
     if stretch.largest > window.value and window.source is not Provenance.USER and window.value < LONG_WINDOW:
         note = f"a prompt of {stretch.largest:,} tokens was answered, above {window.value:,}"
         return Sourced(LONG_WINDOW, Provenance.PROMPTS, note)

@@ -76,7 +76,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             changes = other + (share != 0.9)
             yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), changes)
     for limit in round_limits((default.threshold or LARGEST_LIMIT) - 1):
-        yield Hypothesis(f"model_auto_compact_token_limit = {limit:,}", limit, 1)
+        yield Hypothesis(f"model_auto_compact_token_limit {limit:,}", limit, 1)
 
 
 AGENT = Agent(

@@ -91,7 +91,9 @@ def explain(
 
 
 def _name(session: Session) -> str:
-    return session.agent or session.format or "an unknown agent"
+    if not session.agent or session.agent.casefold() == session.format:
+        return session.agent or session.format or "an unknown agent"
+    return f"{session.agent} ({session.format})"
 
 
 def _says_something(interval: Interval) -> bool:
@@ -264,12 +266,17 @@ class _Part:
         if excuse := self.excuse(row):
             return Agreement.NOT_MODELLED, excuse, 0, 0
         if count is None:
-            return Agreement.NOT_MODELLED, "no count of the provider is known since the last compaction", 0, 0
+            return Agreement.NOT_MODELLED, self._without_count(), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused
         if step in interval.left_out and not _is_sure(self.session, int(self.checks.place[row])):
             return Agreement.NOT_MODELLED, _doubt(interval, count), 0, 0
         return agreement.judged(self.rule, interval, count, self.earlier(row))
+
+    def _without_count(self) -> str:
+        if not any(call.prompt_tokens for call in self.session.calls):
+            return "the file has no tokens per call"
+        return "no count of the provider is known since the last compaction"
 
     def earlier(self, row: int) -> list[int]:
         """The counts at the checks between the last compaction and this one at which the agent could have compacted."""

@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from guard_core.rules.base import FRACTIONS, RESERVES, Hypothesis, OwnRule, Stretch, part_of, windows_of
+from guard_core.rules.base import (
+    FRACTIONS,
+    LARGEST_LIMIT,
+    RESERVES,
+    Hypothesis,
+    Stretch,
+    part_of,
+    round_limits,
+    windows_of,
+)
 
 SHOWN = 12  # hypotheses that are listed; the others are counted
 
@@ -66,6 +75,14 @@ class Interval(msgspec.Struct, frozen=True):
         high = "" if self.at_most is None else f"{words[1]} {self.at_most:,}"
         return " and ".join(filter(None, (low, high))) or "not bounded"
 
+    @property
+    def sentence(self) -> str:
+        """What the checks say of the threshold."""
+        if self.contradiction:
+            return self.contradiction
+        subject = "the threshold is" if self.at_most is not None else "a threshold, if there is one, is"
+        return f"{subject} {self.words}"
+
 
 def interval_of(
     stretch: Stretch, counter: str, relation: str, passed: Iterable[Point], fired: Iterable[Point]
@@ -100,12 +117,12 @@ def interval_of(
 
 
 def with_hypotheses(interval: Interval, variants: Iterable[Hypothesis]) -> Interval:
-    """The interval with the hypotheses inside; of one that is open above only the rule's own threshold is listed."""
+    """The interval with the hypotheses inside; of one with a single bound only the rule's own threshold is listed."""
     if interval.contradiction:
         return interval
     inside: dict[int, Hypothesis] = {}
     for item in variants:
-        is_listed = interval.at_most is not None or not item.changes
+        is_listed = not item.changes or None not in (interval.above, interval.at_most)
         if item.threshold > 0 and is_listed and interval.contains(item.threshold):
             known = inside.get(item.threshold)
             if known is None or item.changes < known.changes:
@@ -114,10 +131,10 @@ def with_hypotheses(interval: Interval, variants: Iterable[Hypothesis]) -> Inter
     return msgspec.structs.replace(interval, hypotheses=tuple(ranked[:SHOWN]), more=max(0, len(ranked) - SHOWN))
 
 
-def general_variants(stretch: Stretch, rule: OwnRule | None = None) -> Iterable[Hypothesis]:
-    """What thresholds of agents usually are: a window less a reserve, or a share of it."""
-    if rule is not None and rule.threshold is not None:
-        yield Hypothesis(rule.formula, rule.threshold, 0)
+def general_variants(stretch: Stretch) -> Iterable[Hypothesis]:
+    """What thresholds of agents usually are: a limit typed by hand, a window less a reserve, or a share of it."""
+    for limit in round_limits(LARGEST_LIMIT):
+        yield Hypothesis(f"a limit of {limit:,}", limit, 1)
     for window, other in windows_of(stretch):
         for reserve in RESERVES:
             yield Hypothesis(f"{window:,} − {reserve:,}", window - reserve, other + 1)

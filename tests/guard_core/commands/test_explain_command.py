@@ -12,7 +12,7 @@ from tests.guard_core.rules.test_rules import transcript
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "session.jsonl"
-    path.write_bytes(native.write(transcript()).replace(b'"format":"claude-code"', b'"format":"claude-code"'))
+    path.write_bytes(native.write(transcript()))
     return str(path)
 
 

@@ -36,22 +36,28 @@ class Run(NamedTuple):
     window: Sourced | None
 
 
+_READ: dict[str, Run] = {}  # each run is read once
+
+
 def run_of(name: str, folder: Path) -> Run:
     """A measured run; the test is skipped where the recordings are not there. Databases are read from a copy."""
     place = RULES / name
     if not place.is_dir():
         pytest.skip(f"the recording {name} is not beside the project")
+    if name in _READ:
+        return _READ[name]
     sessions = []
     for file in sorted(place.iterdir()):
         if file.name != "truth.json" and file.is_file():
             path = shutil.copy(file, folder) if file.suffix == ".db" else file
             sessions += read(str(path)).sessions
     window = WINDOWS.get(name.split("/")[0])
-    return Run(
+    _READ[name] = Run(
         max(sessions, key=lambda session: len(session.calls)),
         json.loads((place / "truth.json").read_text()),
         None if window is None else Sourced(window, Provenance.USER),
     )
+    return _READ[name]
 
 
 def sample(name: str) -> Session:

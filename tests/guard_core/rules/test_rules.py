@@ -51,7 +51,13 @@ def test_claude_code_without_a_window_set_waits_for_the_providers_refusal():
 
 def test_claude_code_takes_a_million_tokens_where_a_larger_prompt_was_answered():
     assert rule("claude-code", "2.1.14", largest=300_000).threshold == 955_000
-    assert rule("claude-code", "2.1.330", 1_000_000, auto_compact_window="1M").threshold == 967_000
+    assert rule("claude-code", "2.1.330", 1_000_000, largest=300_000, auto_compact_window="1M").threshold == 967_000
+
+
+def test_claude_code_takes_its_default_window_where_only_the_model_table_has_a_larger_one():
+    found = rule("claude-code", "2.1.62", 1_000_000)
+    assert (found.threshold, found.settings[0].source) == (167_000, Provenance.ASSUMED)
+    assert rule("claude-code", "2.1.62", 1_000_000, Provenance.RECORDER).threshold == 967_000
 
 
 @pytest.mark.parametrize(

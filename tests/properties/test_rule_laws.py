@@ -1,0 +1,115 @@
+"""Laws of the explanation by an agent's own rule, on random sessions: plain loops give the same bounds and verdicts."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard_core.findings.counts import counted_compactions
+from guard_core.rules import AGENTS, Agreement, Moment, explain
+from guard_core.rules.words import headline
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.views import Inserted
+from tests.builders import model, tool_result, user
+
+FORMATS = sorted({agent.format for agent in AGENTS if agent.format} | {"openhands"})
+COUNT = st.one_of(st.none(), st.integers(0, 400_000))
+
+
+@st.composite
+def sessions(draw):
+    """Turns of calls with results, compactions of every trigger between them, counts that may be missing."""
+    events, calls, compactions = [], [], []
+    for turn in range(draw(st.integers(1, 4))):
+        events.append(user(f"turn {turn}"))
+        for _ in range(draw(st.integers(0, 5))):
+            for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+                trigger = draw(st.sampled_from(["auto", "manual", "", "overflow"]))
+                before = draw(st.one_of(st.none(), st.integers(0, 400_000)))
+                base = (Inserted(0),)
+                compactions.append(
+                    RecordedCompaction(
+                        len(events), Evidence.DECLARED, "summary", base, (user("sum"),), trigger, tokens_before=before
+                    )
+                )
+            name = draw(st.sampled_from(["claude-opus-4-5", "gpt-5.1-codex", ""]))
+            output = draw(COUNT)
+            at = len(events)
+            calls.append(ModelCall(at, at, draw(COUNT), output_tokens=output, model=name))
+            events += [model("reading"), tool_result("é" * draw(st.integers(0, 50)))]
+    version = draw(st.sampled_from(["", "2.1.14", "2.1.152", "2.1.330", "0.169.0", "not a version"]))
+    return Session(
+        events=tuple(events),
+        calls=tuple(calls),
+        compactions=tuple(compactions),
+        format=draw(st.sampled_from(FORMATS)),
+        model="claude-opus-4-5",
+        versions=((0, version), (len(events) // 2 + 1, "2.1.25")) if version else (),
+    )
+
+
+def prompt_checks(session):
+    """Every check in plain loops: the call that comes next, the last prompt known, the compaction made there."""
+    counted = counted_compactions(session).compactions
+    made = [(session.compactions[item.place].at, item.place) for item in counted]
+    for step, call in enumerate([*session.calls, None]):
+        low = session.calls[step - 1].at if step else -1
+        here = [(at, place) for at, place in made if at > low and (call is None or at <= call.at)]
+        known = session.calls[step - 1].prompt_tokens if step else None
+        for number, (_, place) in enumerate(here):
+            yield step, known if not number else None, place
+        if not here and call is not None:
+            yield step, known, -1
+
+
+@given(sessions())
+def test_bounds_by_prompt_are_those_of_plain_loops(session):
+    found = explain(msgspec.structs.replace(session, format="openhands"))
+    checks = list(prompt_checks(session))
+    for interval in (item for item in found.inference if item.counter == "prompt" and not item.left_out):
+        inside = [
+            (count, place)
+            for step, count, place in checks
+            if count and interval.start <= min(step, len(session.calls) - 1) < interval.stop
+        ]
+        passed = [count for count, place in inside if place < 0]
+        fired = [
+            count
+            for count, place in inside
+            if place >= 0 and session.compactions[place].trigger not in ("manual", "overflow")
+        ]
+        assert interval.above == max(passed, default=None)
+        assert interval.at_most == min(fired, default=None)
+
+
+@given(sessions())
+def test_every_compaction_has_a_verdict_and_a_reason_that_hold(session):
+    found = explain(session)
+    assert sorted(item.place for item in found.compactions) == [
+        item.place for item in counted_compactions(session).compactions
+    ]
+    rules = {rule.threshold: rule for rule in found.rules}
+    for item in found.compactions:
+        rule = rules.get(item.threshold)
+        assert item.reason
+        if item.verdict is Agreement.EARLY:
+            assert not rule.fires(item.decision_tokens)
+        elif item.verdict is Agreement.LATE:
+            assert rule.fires(item.decision_tokens)
+            assert item.calls > 0
+        elif item.verdict is Agreement.AGREES and rule.checks is not Moment.REFUSAL:
+            assert rule.fires(item.decision_tokens)
+    assert found.agrees <= found.auto <= len(found.compactions)
+
+
+@given(sessions())
+def test_missed_checks_fire_and_hypotheses_lie_inside_their_interval(session):
+    found = explain(session)
+    for check in found.missed:
+        assert check.count >= check.threshold
+    for interval in found.inference:
+        assert all(interval.contains(item.threshold) for item in interval.hypotheses)
+        assert bool(interval.contradiction) == (
+            interval.above is not None and interval.at_most is not None and interval.above >= interval.at_most
+        )
+        assert interval.sentence
+    assert headline(found)
