@@ -67,8 +67,8 @@ class Hermes:
             "heuristic_decided": heuristic,
             "heuristic_sent": heuristic,
         }
-        if judged.ratchets[0]:
-            state = msgspec.structs.replace(state, fitted_estimate=max(int(known.baseline[0]), int(steps.estimates[0])))
+        if not self.settings.is_seed:
+            state = triggers.raised(state, int(steps.estimates[0]))
         if check.point is not Point.ON_OVERFLOW and not judged.fires[0]:
             return Decision(view, state, evidence)
         return self._act(state, view, compactor, evidence)

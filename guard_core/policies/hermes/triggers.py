@@ -79,18 +79,16 @@ def steps_of(ledger: Ledger, rows: Ints, chars: Ints, fixed: int, contents: Ints
 
 def one_known(state: HermesMemory) -> Known:
     """What is remembered before one step."""
-    return Known(
-        np.array([state.tokens]),
-        np.array([state.as_of]),
-        np.array([state.real]),
-        np.array([state.awaiting]),
-        np.array([state.ineffective]),
-        np.array([state.fallbacks]),
-        np.array([state.fitted_estimate or state.compacted_estimate]),
-        state.cooldown_until,
-        state.turn,
-        state.attempts,
-    )
+    last, as_of, real, awaiting, ineffective, fallbacks, baseline = np.array(_remembered(state)).reshape(-1, 1)
+    limits = (state.cooldown_until, state.turn, state.attempts)
+    return Known(last, as_of, real, awaiting > 0, ineffective, fallbacks, baseline, *limits)
+
+
+def _remembered(state: HermesMemory) -> tuple[int, ...]:
+    """The first values of Known before a step."""
+    baseline = state.fitted_estimate or state.compacted_estimate
+    awaiting = int(state.awaiting)
+    return state.tokens, state.as_of, state.real, awaiting, state.ineffective, state.fallbacks, baseline
 
 
 def is_cooling(until: Any, times: Any) -> Any:
@@ -99,14 +97,13 @@ def is_cooling(until: Any, times: Any) -> Any:
 
 
 class Judgement(NamedTuple):
-    """What the checks at some steps find; an array each. `ratchets`: an estimate is deferred and becomes the baseline,
-    `odd`: it would be, but has grown too much, `recovers`: would a refused request be compacted."""
+    """What the checks at some steps find; an array each. `odd`: an estimate would be deferred, but has grown too much,
+    `recovers`: would a refused request be compacted."""
 
     after_results: NDArray[np.bool_]
     before_turn: NDArray[np.bool_]
     before_call: NDArray[np.bool_]
     deferred: NDArray[np.bool_]
-    ratchets: NDArray[np.bool_]
     odd: NDArray[np.bool_]
     recovers: NDArray[np.bool_]
     by_count: NDArray[np.bool_]
@@ -127,14 +124,13 @@ def judge(settings: HermesSettings, threshold: int, steps: Steps, known: Known) 
     """The checks of some steps."""
     over = steps.estimates >= threshold
     if settings.is_seed:
-        blocked = deferred = ratchets = odd = np.zeros(len(over), dtype=np.bool_)
+        blocked = deferred = odd = np.zeros(len(over), dtype=np.bool_)
     else:
         tried = (known.ineffective >= MOST_STRIKES) | (known.fallbacks >= MOST_STRIKES)
         blocked = tried | is_cooling(known.cooldown_until, steps.times)
         weighed = can_defer(steps, known, threshold)
-        grown = steps.estimates - known.baseline > max(LEAST_GROWTH, int(threshold * GROWTH_SHARE))
-        ratchets, odd = weighed & ~grown, weighed & grown
-        deferred = (over & known.awaiting) | ratchets
+        grown = steps.estimates - known.baseline > tolerated(threshold)
+        deferred, odd = (over & known.awaiting) | (weighed & ~grown), weighed & grown
     compared = np.where(known.last == 0, steps.estimates, known.last)
     after_results = steps.same_turn & (compared >= threshold) & ~blocked
     by_estimate = over & ~deferred & ~blocked
@@ -146,7 +142,7 @@ def judge(settings: HermesSettings, threshold: int, steps: Steps, known: Known) 
     recovers = may_try & ~blocked
     by_count = steps.same_turn & (known.last > 0) & (after_results | ~(before_turn | before_call))
     decision = np.where(by_count, known.last, steps.estimates)
-    return Judgement(after_results, before_turn, before_call, deferred, ratchets, odd, recovers, by_count, decision)
+    return Judgement(after_results, before_turn, before_call, deferred, odd, recovers, by_count, decision)
 
 
 def columns_of(steps: Steps, known: Known, judged: Judgement) -> dict[str, NDArray[Any]]:
@@ -258,22 +254,37 @@ def recorded_decisions(
     steps = steps_of(ledger, rows, decided * 4, 0, contents)
     recorded, epochs = ledger.steps["prompt_tokens"].tolist(), ledger.steps["epoch"].tolist()
     sent = trace["heuristic_sent"].tolist()
-    state = HermesMemory(threshold=threshold)
-    columns: list[dict[str, NDArray[Any]]] = []
-    for row in range(size):
-        one = Steps._make(values[row : row + 1] for values in steps)
-        known = one_known(state)
-        judged = judge(settings, threshold, one, known)
-        columns.append({**columns_of(one, known, judged), "fired": judged.fires.astype(np.int64)})
-        if judged.ratchets[0]:
-            state = msgspec.structs.replace(state, fitted_estimate=max(int(known.baseline[0]), int(one.estimates[0])))
+    state, before = HermesMemory(threshold=threshold), []
+    for row, estimate in enumerate(decided.tolist()):
+        before.append(_remembered(state))
+        if not settings.is_seed:
+            state = raised(state, estimate)
         if row and epochs[row] != epochs[row - 1]:
             state = compacted(state, settings, sent[row])
         if recorded[row] > 0:
             state = after_count(state, recorded[row], row)
-    names = columns[0] if columns else {}
-    joined = {name: np.concatenate([item[name] for item in columns]) for name in names}
-    return {**joined, "threshold": np.full(size, threshold)}
+    arrays = np.array(before, dtype=np.int64).reshape(size, -1).T
+    last, as_of, real, awaiting, ineffective, fallbacks, baseline = arrays if size else np.zeros((7, 0), dtype=np.int64)
+    known = Known(last, as_of, real, awaiting > 0, ineffective, fallbacks, baseline, -1, -1, 0)
+    judged = judge(settings, threshold, steps, known)
+    columns = columns_of(steps, known, judged)
+    return {**columns, "fired": judged.fires.astype(np.int64), "threshold": np.full(size, threshold)}
+
+
+def raised(state: HermesMemory, estimate: int) -> HermesMemory:
+    """The state after an estimate was weighed: one that is deferred is what the next one is weighed against."""
+    baseline, threshold = state.fitted_estimate or state.compacted_estimate, state.threshold
+    fitted = 0 < state.real < threshold and baseline > 0 and not state.awaiting
+    if estimate < threshold or not fitted or state.fallbacks >= MOST_STRIKES:
+        return state
+    if estimate - baseline > tolerated(threshold):
+        return state
+    return msgspec.structs.replace(state, fitted_estimate=max(baseline, estimate))
+
+
+def tolerated(threshold: int) -> int:
+    """Tokens by which an estimate may have grown and still be deferred."""
+    return max(LEAST_GROWTH, int(threshold * GROWTH_SHARE))
 
 
 def compacted(state: HermesMemory, settings: HermesSettings, estimate: int) -> HermesMemory:
