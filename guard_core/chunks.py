@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
-from guard_core.costs import EVENT_COLUMNS, PART_COLUMNS, CounterState, EventCounter
+from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, CounterState, EventCounter
 from guard_core.errors import GuardError
 from guard_core.events import Event
 from guard_core.ledger import (
@@ -105,6 +105,17 @@ class GrowingLedger:
         return growing
 
     @classmethod
+    def again(cls, ledger: Ledger, models: Iterable[str], sizes: Mapping[str, int] = ROWS) -> GrowingLedger:
+        """That of a ledger which knows its counter. `models` in the order of their numbers."""
+        if ledger.counter is None:
+            raise ValueError("this ledger does not know which calls wait for a result")
+        growing = cls(EventCounter(ledger.counter), ledger.fixed, sizes, models)
+        growing._events = {**ledger.events, "flags": ledger.events["flags"] & ~IN_PAIR}
+        growing._parts, growing._bases = ledger.parts, ledger.bases
+        growing._calls = {name: ledger.steps[name] for name in CALL_COLUMNS}
+        return growing
+
+    @classmethod
     def resumed(cls, state: bytes, last: Mapping[str, bytes]) -> GrowingLedger:
         """The stored one. `last`: the bodies of the chunks that LedgerState.open_chunks names. Raises GuardError, and
         OtherVersion where another version stored it."""
@@ -144,10 +155,11 @@ class GrowingLedger:
         numbers = (rows["calls"], rows["bases"])
         return encode(LedgerState(LEDGER_VERSION, self._sizes, counter, *numbers, tuple(self._models), self.fixed))
 
-    def chunks(self) -> list[Chunk]:
-        """The chunks that are new, or longer than they were when this was begun or resumed."""
+    def chunks(self, skip: Mapping[str, int] | None = None) -> list[Chunk]:
+        """The chunks that are new, or longer than they were when this was begun or resumed; of some kinds without the
+        first `skip` ones."""
         grown = [kind for kind, count in self._rows.items() if count > self._stored[kind]]
-        return [chunk for kind in grown for chunk in self._chunks_of(kind)]
+        return [chunk for kind in grown for chunk in self._chunks_of(kind, (skip or {}).get(kind, 0))]
 
     @property
     def _rows(self) -> dict[str, int]:
@@ -155,11 +167,12 @@ class GrowingLedger:
         calls, bases = len(self._calls["at"]), len(self._bases)
         return {"events": self._counter.count, "calls": begin["calls"] + calls, "bases": begin["bases"] + bases}
 
-    def _chunks_of(self, kind: str) -> list[Chunk]:
+    def _chunks_of(self, kind: str, skip: int) -> list[Chunk]:
         size, first = self._sizes[kind], self._first[kind]
+        skip = max(0, skip - first)
         count = self._rows[kind] - first * size
-        bodies = self._bodies(kind, [(start, min(start + size, count)) for start in range(0, count, size)])
-        return [Chunk(kind, number, body) for number, body in enumerate(bodies, first)]
+        bodies = self._bodies(kind, [(start, min(start + size, count)) for start in range(skip * size, count, size)])
+        return [Chunk(kind, number, body) for number, body in enumerate(bodies, first + skip)]
 
     def _bodies(self, kind: str, places: list[tuple[int, int]]) -> list[bytes]:
         if kind == "bases":
@@ -200,7 +213,7 @@ def joined(state: bytes, chunks: Mapping[str, Sequence[bytes]]) -> Ledger:
     found = {"events": len(events["flags"]), "calls": len(columns["at"]), "bases": len(all_bases)}
     if found != known.rows or len(parts["event"]) != known.counter.parts:
         raise GuardError(f"the stored ledger has {found} rows, not {known.rows}: import the session again")
-    return Ledger.joined(events, parts, columns, all_bases, known.fixed)
+    return Ledger.joined(events, parts, columns, all_bases, known.fixed, known.counter)
 
 
 def _joined(blocks: Sequence[Mapping[str, Ints]], names: tuple[str, ...]) -> dict[str, Ints]:

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
-from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, STARTS_TURN, EventCounter, event_columns
+from guard_core.costs import (
+    EVENT_COLUMNS,
+    IN_PAIR,
+    PART_COLUMNS,
+    STARTS_TURN,
+    CounterState,
+    EventCounter,
+    event_columns,
+)
 from guard_core.forms import get_form
 from guard_core.packing import decode_version, encode
 from guard_core.sessions import ModelCall, RecordedCompaction, Session
@@ -139,6 +147,8 @@ class Ledger:
     agent: str = ""  # the format of the recording, which is its agent's
     prompt_tokens_total: int | None = None  # over `total_calls`, where no call has a count, as Session has it
     total_calls: int | None = None
+    # What a counter needs to count on behind the last event; None where a ledger was not counted but derived or read.
+    counter: CounterState | None = field(default=None, compare=False, repr=False)
     _prefixes: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -291,7 +301,7 @@ class Ledger:
         """The ledger of a session whose events were counted one by one; they are not looked at again."""
         bases = tuple(base_of(item) for item in session.compactions)
         calls = call_columns(session.calls, {})
-        return cls.joined(counter.columns(), counter.parts(), calls, bases, fixed_of(session))
+        return cls.joined(counter.columns(), counter.parts(), calls, bases, fixed_of(session), counter.state)
 
     @classmethod
     def joined(
@@ -301,11 +311,18 @@ class Ledger:
         calls: dict[str, Ints],
         bases: tuple[Base, ...],
         fixed: Fixed,
+        counter: CounterState | None = None,
     ) -> Ledger:
         """The ledger of columns that were counted: EVENT_COLUMNS without IN_PAIR, PART_COLUMNS, CALL_COLUMNS."""
         inside = np.where(_inside_pairs(parts, len(events["flags"])), IN_PAIR, 0)
         events = {**events, "flags": events["flags"] | inside}
-        return cls(events, _step_columns(calls, events, bases), parts, bases, **msgspec.structs.asdict(fixed))
+        steps = _step_columns(calls, events, bases)
+        return cls(events, steps, parts, bases, **msgspec.structs.asdict(fixed), counter=counter)
+
+    @property
+    def fixed(self) -> Fixed:
+        """What it has beside its columns."""
+        return Fixed(**{name: getattr(self, name) for name in _SCALARS})
 
     def to_bytes(self) -> bytes:
         """The ledger as bytes: equal ledgers give equal bytes on any machine."""

@@ -3,7 +3,7 @@
 from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
 from inspector.models.recordings import Import, Recording
-from inspector.models.sessions import Event, Payload, Session, SessionData, SummaryText
+from inspector.models.sessions import Event, Payload, Session, SessionChunk, SessionData, SummaryText
 from inspector.models.tags import Tag
 from inspector.models.windows import ModelWindow
 
@@ -16,6 +16,7 @@ __all__ = [
     "Payload",
     "Recording",
     "Session",
+    "SessionChunk",
     "SessionData",
     "SummaryText",
     "Tag",

@@ -100,13 +100,28 @@ class Session(models.Model):
 
 
 class SessionData(models.Model):
-    """The columns of a session, a few MB for 50,000 steps; read whole, cached, never queried."""
+    """What is computed of a session beside its chunks; all of it, where an older version stored it (`in_chunks`)."""
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="data")
-    ledger = models.BinaryField()  # guard_core Ledger.to_bytes, zstd
-    head = models.BinaryField()  # guard_core Session without events, msgpack, zstd
+    in_chunks = models.BooleanField(default=False)
+    ledger = models.BinaryField()  # guard_core LedgerState, or Ledger.to_bytes where it is not in chunks; zstd
+    head = models.BinaryField()  # guard_core Session without events and what is in chunks, msgpack, zstd
     attribution = models.BinaryField(null=True)  # guard_core Attribution.to_bytes, zstd
-    lines = models.BinaryField(null=True)  # line of the recording per event
+    lines = models.BinaryField(null=True)  # places and times of events, where they are not in chunks
+
+
+class SessionChunk(models.Model):
+    """Some rows of one kind of a session: columns of events or calls, calls, compactions, places of events. A session
+    of 50,000 calls has about 150; one that grows rewrites the last of each kind."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="chunks")
+    kind = models.CharField(max_length=20)
+    number = models.IntegerField()  # from 0
+    digest = models.BinaryField(max_length=32)  # SHA-256 of the body before it was compressed
+    body = models.BinaryField()  # msgpack, zstd
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "kind", "number"], name="one_chunk_per_place")]
 
 
 class Payload(models.Model):

@@ -27,7 +27,7 @@ from guard_core.trace import COMMON_COLUMNS, Column, CompactionRecord, Head, Tra
 from inspector.models import Session, SessionData
 from inspector.models.sessions import ENGINE
 from inspector.replays.choice import Choice
-from inspector.storage import convert
+from inspector.storage import chunks, convert
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,8 @@ def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Findi
 def place_of(row: Session, choice: Choice) -> Path:
     """The file of the result of a session under a choice, whether it is there or not."""
     stored = SessionData.objects.values_list("ledger", "head").get(session=row)
-    session = [hashlib.sha256(bytes(part)).hexdigest() for part in (*stored, row.requests or b"")]
+    parts = (*stored, row.requests or b"", *chunks.digests(row.pk))
+    session = [hashlib.sha256(bytes(part)).hexdigest() for part in parts]
     window = msgspec.structs.asdict(convert.window_in_use(row))
     name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, choice], order="deterministic"))
     return _folder() / str(row.pk) / f"{name.hexdigest()}{_SUFFIX}"

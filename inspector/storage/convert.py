@@ -7,7 +7,6 @@ distinct message. Columns and heads are cached per process by (id, revision); te
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -15,11 +14,11 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
-import zstandard
 from django.db import transaction
 from django.db.models import F
 
 from guard_core.attribution import Attribution, attribute
+from guard_core.chunks import read_state
 from guard_core.costs import EventCounter
 from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
@@ -32,17 +31,17 @@ from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
 from inspector.models.windows import stated_window
+from inspector.storage import chunks
 from inspector.storage.byte_cache import ByteCache
+from inspector.storage.compression import compressed, decompressed
 from inspector.storage.contents import Content, key_of, packed, text_of
 from inspector.storage.query_words import words_of
-from inspector.storage.texts import ZSTD_LEVEL, Marks, StoredTexts, insert_events, store_texts
+from inspector.storage.texts import Marks, StoredTexts, insert_events, store_texts
 
 CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
 MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
-
-_local = threading.local()
 
 
 def store_session(
@@ -76,7 +75,8 @@ def store_session(
             row = texts.row
             Session.objects.filter(pk=row.pk).update(**columns)
             row.refresh_from_db()
-        SessionData.objects.create(session=row, **_data_of(value, ledger, attribution, texts))
+        data, _ = _data_of(row, value, ledger, attribution, texts)
+        SessionData.objects.create(session=row, **data)
         store_summaries(row, value)
     return row
 
@@ -104,10 +104,11 @@ def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
         columns["started_at"] = _moment(value.started_at)
         if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
             columns["window_override"] = row.window_override or row.window
-        data = _data_of(value, ledger, attribution, texts)
-        if row.title == _title(load_head(row), row.recording):
+        known = SessionData.objects.get(session=row)
+        if row.title == _title(_short_head(known), row.recording):
             columns["title"] = _title(value, recording)
-        if not kept == row.events == len(texts) or not _is_stored(row, data):
+        data, changed = _data_of(row, value, ledger, attribution, texts, kept if _is_current(known) else None)
+        if not kept == row.events == len(texts) or changed or not _is_stored(known, data):
             columns["revision"] = F("revision") + 1
             Event.objects.filter(session=row, seq__gte=kept).delete()
             SessionData.objects.filter(session=row).update(**data)
@@ -118,9 +119,22 @@ def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
     return row
 
 
-def _is_stored(row: Session, data: dict[str, bytes | None]) -> bool:
-    stored = SessionData.objects.values(*data).get(session=row)
-    return all((value and bytes(value)) == data[name] for name, value in stored.items())
+def _is_stored(known: SessionData, data: dict[str, Any]) -> bool:
+    values = ((getattr(known, name), value) for name, value in data.items())
+    return all(stored == value if stored is None else type(value)(stored) == value for stored, value in values)
+
+
+def _is_current(known: SessionData) -> bool:
+    """Are the columns in chunks of this version."""
+    try:
+        return known.in_chunks and bool(read_state(decompressed(known.ledger)))
+    except OtherVersion:
+        return False
+
+
+def _short_head(known: SessionData) -> CoreSession:
+    """The session without its events, and without its calls where they are in chunks."""
+    return decode(decompressed(known.head), CoreSession, "session")
 
 
 def _title(value: CoreSession, recording: Recording) -> str:
@@ -155,14 +169,23 @@ def window_in_use(row: Session) -> Sourced:
 
 
 def _data_of(
-    value: CoreSession, ledger: Ledger, attribution: Attribution | None, texts: StoredTexts
-) -> dict[str, bytes | None]:
-    return {
-        "ledger": _pack(ledger.to_bytes()),
-        "head": _pack(encode(msgspec.structs.replace(value, events=()))),
-        "attribution": _pack(attribution.to_bytes()) if attribution else None,
-        "lines": _pack(encode(texts.marks)),
+    row: Session,
+    value: CoreSession,
+    ledger: Ledger,
+    attribution: Attribution | None,
+    texts: StoredTexts,
+    same_texts: int | None = None,
+) -> tuple[dict[str, Any], bool]:
+    """Store the chunks of a session: the columns of its SessionData, and whether a chunk has changed."""
+    stored = chunks.store(row, value, ledger, texts.marks, same_texts)
+    columns = {
+        "in_chunks": True,
+        "ledger": compressed(stored.state),
+        "head": compressed(stored.head),
+        "attribution": compressed(attribution.to_bytes()) if attribution else None,
+        "lines": None,
     }
+    return columns, stored.changed
 
 
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
@@ -226,9 +249,12 @@ def recount(row: Session) -> None:
     _, timestamps, _ = _kept_of(row, _loaded_marks)
     for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
         counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
-    ledger = Ledger.counted(load_head(row), counter)
-    attribution = _pack(attribute(ledger).to_bytes()) if ledger.event_count else None
-    SessionData.objects.filter(session=row).update(ledger=_pack(ledger.to_bytes()), attribution=attribution)
+    head, marks = load_head(row), _marks_of(str(row.pk))
+    ledger = Ledger.counted(head, counter)
+    texts = StoredTexts(ledger.event_count, [], marks, row)
+    with transaction.atomic():
+        data, _ = _data_of(row, head, ledger, attribute(ledger) if ledger.event_count else None, texts)
+        SessionData.objects.filter(session=row).update(**data)
 
 
 def load_ledger(row: Session) -> Ledger:
@@ -261,7 +287,7 @@ def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEve
 
 def load_content(body: bytes | memoryview) -> Content:
     """The message in a payload's bytes."""
-    return decode(_unpack(body), Content, "message")
+    return decode(decompressed(body), Content, "message")
 
 
 def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
@@ -296,6 +322,8 @@ def _bodies(keys: Sequence[bytes]) -> Iterator[bytes | memoryview]:
 def store_summaries(row: Session, value: CoreSession) -> None:
     """Make what recorded compactions inserted searchable, in the place of what was known of them."""
     SummaryText.objects.filter(session=row).delete()
+    if not value.compactions:
+        return
     counted = counted_compactions(value).compactions
     messages = ((index, value.compactions[item.place].messages) for index, item in enumerate(counted))
     texts = ((index, number, text_of(event.parts)) for index, some in messages for number, event in enumerate(some))
@@ -356,32 +384,42 @@ _cache: ByteCache[Any] = ByteCache(CACHE_BYTES, _size)
 
 
 def _ledger(session_id: str) -> Ledger:
+    known = _data(session_id, "ledger")
+    plain = decompressed(known.ledger)
     try:
-        return Ledger.from_bytes(_unpack(_data(session_id, "ledger")))
+        return chunks.load_ledger(session_id, plain) if known.in_chunks else Ledger.from_bytes(plain)
     except OtherVersion:
         raise Outdated(session_id) from None
 
 
 def _attribution(session_id: str) -> Attribution | None:
-    stored = _data(session_id, "attribution")
+    stored = _data(session_id, "attribution").attribution
     try:
-        return Attribution.from_bytes(_unpack(stored)) if stored else None
+        return Attribution.from_bytes(decompressed(stored)) if stored else None
     except OtherVersion:
         raise Outdated(session_id) from None
 
 
 def _head(session_id: str) -> CoreSession:
-    return decode(_unpack(_data(session_id, "head")), CoreSession, "session")
+    known = _data(session_id, "head")
+    return chunks.load_head(session_id, decompressed(known.head)) if known.in_chunks else _short_head(known)
 
 
 def _loaded_marks(session_id: str) -> tuple[Any, Any, tuple[str, ...]]:
-    marks = decode(_unpack(_data(session_id, "lines")), Marks, "places of events")
+    marks = _marks_of(session_id)
     return np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8"), marks.source_ids
 
 
-def _data(session_id: str, name: str) -> bytes:
-    value: bytes = SessionData.objects.values_list(name, flat=True).get(session_id=session_id)
-    return value
+def _marks_of(session_id: str) -> Marks:
+    known = _data(session_id, "lines")
+    if known.in_chunks:
+        return chunks.load_marks(session_id)
+    return decode(decompressed(known.lines or b""), Marks, "places of events")
+
+
+def _data(session_id: str, name: str) -> SessionData:
+    """What is stored of a session beside its chunks, with one of the large columns."""
+    return SessionData.objects.only("in_chunks", name).get(session_id=session_id)
 
 
 def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:
@@ -410,15 +448,3 @@ def _moment(seconds: float | None) -> datetime | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _pack(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(data)
-
-
-def _unpack(data: bytes | memoryview) -> bytes:
-    """One decompressor a thread: making one costs more than a message does."""
-    if not hasattr(_local, "decompressor"):
-        _local.decompressor = zstandard.ZstdDecompressor()
-    unpacked: bytes = _local.decompressor.decompress(bytes(data))
-    return unpacked

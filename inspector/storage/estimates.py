@@ -14,7 +14,7 @@ from guard_core.measurement import Errors
 from guard_core.packing import decode, encode
 from inspector.models import Estimate, Session
 from inspector.storage.byte_cache import ByteCache
-from inspector.storage.texts import ZSTD_LEVEL
+from inspector.storage.compression import LEVEL
 
 CACHE_BYTES = 40_000_000  # of counts in a process
 COLUMNS = ("o200k", "cl100k", "chars4", "bytes4")
@@ -90,7 +90,7 @@ def counts_of(stored: bytes | memoryview) -> dict[str, Ints]:
 
 
 def _compressed(data: bytes) -> bytes:
-    return zstandard.compress(data, ZSTD_LEVEL)
+    return zstandard.compress(data, LEVEL)
 
 
 def _plain(data: bytes | memoryview) -> bytes:

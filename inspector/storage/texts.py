@@ -25,12 +25,12 @@ from django.utils import timezone
 from guard_core.events import Event as CoreEvent
 from inspector.ingest.reading.messages import Batch
 from inspector.models import Event, Payload, Recording, Session
+from inspector.storage import compression
 from inspector.storage.contents import key_of, packed, unpacked
 from inspector.storage.text_index import Entry, text_index
 
 AHEAD = 1  # batches that are prepared, on a thread, while one is stored
 ROWS = 500  # of a statement; PostgreSQL takes 65,535 values in one, SQLite 32,766 (999 before 3.32)
-ZSTD_LEVEL = 3  # measured on transcripts: 0.34 of the size at 200 MB/s
 FEW = 20  # rows that are not worth filling up
 
 
@@ -173,7 +173,7 @@ class _Batch:
 
 
 def _compressed(texts: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
+    compressor = zstandard.ZstdCompressor(level=compression.LEVEL)
     plain: list[bytes | bytearray | memoryview] = list(texts.values())
     if len(plain) < 2:
         bodies = [compressor.compress(text) for text in plain]

@@ -1,0 +1,173 @@
+"""Columns, calls and places of events in chunks, so that a session that grows rewrites the last chunk of each kind.
+
+A chunk holds some rows of one kind, all but the last as many. What is stored is compared by digest with what a session
+has now, whatever the reason that it differs: a longer log, an answer that was still being written, columns that are
+made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+import numpy as np
+from django.db.models import Q
+
+from guard_core import chunks
+from guard_core.ledger import Ledger
+from guard_core.packing import decode, encode
+from guard_core.sessions import GuardState, ModelCall, RecordedCompaction
+from guard_core.sessions import Session as CoreSession
+from inspector.models import Session, SessionChunk
+from inspector.storage.compression import compressed, decompressed
+from inspector.storage.texts import Marks
+
+ROWS = chunks.ROWS["events"]
+COLUMNS = ("events", "calls", "bases")  # the kinds of guard_core.chunks
+MARKS = "marks"
+# What a session's head has one entry of per call or compaction: the type of all of them, and how many a chunk has.
+SEQUENCES: dict[str, tuple[Any, int]] = {
+    "calls": (tuple[ModelCall, ...], chunks.ROWS["calls"]),
+    "side_calls": (tuple[ModelCall, ...], 2_048),
+    "guard_states": (tuple[GuardState, ...], 2_048),
+    "compactions": (tuple[RecordedCompaction, ...], 64),
+}
+AT_ONCE = 150  # chunks of a statement; SQLite before 3.32 takes 999 values in one
+HEAD = "head "  # before the name of a sequence: the kind of its chunks
+
+
+class Chunk(NamedTuple):
+    """One chunk, not compressed."""
+
+    kind: str
+    number: int
+    body: bytes
+
+
+class Stored(NamedTuple):
+    """What is stored of a session beside its chunks, and whether storing it changed any chunk."""
+
+    state: bytes  # of the ledger
+    head: bytes
+    changed: bool
+
+
+def store(row: Session, value: CoreSession, ledger: Ledger, marks: Marks, same_texts: int | None = None) -> Stored:
+    """Store the chunks of a session that differ from those stored, and remove those it has no more.
+
+    `same_texts`: its first events are stored with the same texts; None where columns are not stored, or by another
+    version. Columns of an event follow from its text and its time, which is among its marks, those of a call from the
+    call: where these are the same, they are not looked at again.
+    """
+    writer = _Writer(row)
+    first = {"events": writer.add(MARKS, _marks_chunks(marks))}
+    for name, (_, size) in SEQUENCES.items():
+        first[name] = writer.add(HEAD + name, _pieces(getattr(value, name), size))
+    skip = dict.fromkeys(COLUMNS, 0)
+    if same_texts is not None:
+        skip |= {"events": min(first["events"], same_texts // ROWS), "calls": first["calls"]}
+    growing = chunks.GrowingLedger.again(ledger, _models(value, ledger))
+    columns = growing.chunks(skip)
+    for kind in COLUMNS:
+        writer.add(kind, (chunk.body for chunk in columns if chunk.kind == kind), skip[kind])
+    return Stored(growing.state, encode(_without_sequences(value)), writer.close())
+
+
+def load_ledger(session_id: UUID | str, state: bytes) -> Ledger:
+    """The ledger of a session in chunks. Raises GuardError, and OtherVersion where another version stored it."""
+    chunks.read_state(state)  # before any chunk is read: those of another version may have another form
+    return chunks.joined(state, _bodies(session_id, COLUMNS))
+
+
+def load_head(session_id: UUID | str, head: bytes) -> CoreSession:
+    """The session without its events."""
+    bodies = _bodies(session_id, tuple(HEAD + name for name in SEQUENCES))
+    values: dict[str, Any] = {
+        name: tuple(value for body in bodies[HEAD + name] for value in decode(body, kind, name))
+        for name, (kind, _) in SEQUENCES.items()
+    }
+    return msgspec.structs.replace(decode(head, CoreSession, "session"), **values)
+
+
+def load_marks(session_id: UUID | str) -> Marks:
+    """Place and time of every event of a session."""
+    some = [decode(body, Marks, "places of events") for body in _bodies(session_id, (MARKS,))[MARKS]]
+    lines, moments = (b"".join(getattr(item, name) for item in some) for name in ("lines", "timestamps"))
+    return Marks(lines, moments, tuple(name for item in some for name in item.source_ids))
+
+
+def digests(session_id: UUID | str) -> list[bytes]:
+    """The digests of all chunks of a session, in order: what they hold."""
+    found = SessionChunk.objects.filter(session_id=session_id).order_by("kind", "number")
+    return [bytes(digest) for digest in found.values_list("digest", flat=True)]
+
+
+class _Writer:
+    """Writes the chunks of one session that are not stored already."""
+
+    def __init__(self, row: Session) -> None:
+        self._row, self._counts = row, dict[str, int]()
+        self._changed: list[SessionChunk] = []
+        known = SessionChunk.objects.filter(session=row).values_list("kind", "number", "digest")
+        self._known = {(kind, number): bytes(digest) for kind, number, digest in known}
+
+    def add(self, kind: str, bodies: Iterator[bytes], first: int = 0) -> int:
+        """Take the chunks of a kind from number `first` on; the number of the first that is not stored like this."""
+        number, same = first - 1, 0
+        for number, body in enumerate(bodies, first):
+            digest = hashlib.sha256(body).digest()
+            if self._known.get((kind, number)) != digest:
+                chunk = SessionChunk(session=self._row, kind=kind, number=number, digest=digest, body=compressed(body))
+                self._changed.append(chunk)
+            elif same == number - first:
+                same += 1
+        self._counts[kind] = number + 1
+        return first + same
+
+    def close(self) -> bool:
+        """Write what has changed and remove the chunks behind the last ones; was there any of both."""
+        SessionChunk.objects.bulk_create(
+            self._changed,
+            batch_size=AT_ONCE,
+            update_conflicts=True,
+            unique_fields=["session", "kind", "number"],
+            update_fields=["digest", "body"],
+        )
+        if not any(number >= self._counts.get(kind, 0) for kind, number in self._known):
+            return bool(self._changed)
+        behind = Q(*(Q(kind=kind, number__gte=count) for kind, count in self._counts.items()), _connector=Q.OR)
+        SessionChunk.objects.filter(behind, session=self._row).delete()
+        return True
+
+
+def _bodies(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[bytes]]:
+    found = SessionChunk.objects.filter(session_id=session_id, kind__in=kinds).order_by("kind", "number")
+    bodies: dict[str, list[bytes]] = {kind: [] for kind in kinds}
+    for kind, body in found.values_list("kind", "body"):
+        bodies[kind].append(decompressed(body))
+    return bodies
+
+
+def _models(value: CoreSession, ledger: Ledger) -> Iterator[str]:
+    """The models of a session in the order of their numbers."""
+    numbers, first = np.unique(ledger.steps["model"], return_index=True)
+    return (
+        value.calls[step].model for number, step in zip(numbers.tolist(), first.tolist(), strict=True) if number >= 0
+    )
+
+
+def _without_sequences(value: CoreSession) -> CoreSession:
+    return msgspec.structs.replace(value, events=(), **dict.fromkeys(SEQUENCES, ()))
+
+
+def _pieces(values: Sequence[Any], size: int) -> Iterator[bytes]:
+    return (encode(values[start : start + size]) for start in range(0, len(values), size))
+
+
+def _marks_chunks(marks: Marks) -> Iterator[bytes]:
+    for start in range(0, len(marks.source_ids), ROWS):
+        place = slice(8 * start, 8 * (start + ROWS))
+        yield encode(Marks(marks.lines[place], marks.timestamps[place], marks.source_ids[start : start + ROWS]))
