@@ -2,9 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from guard_core.events import Role, TextPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import observe_recorded
 from guard_core.rules import Agreement, explain
 from guard_core.triggers import is_counted
 from tests.guard_core.rules.measured import RUNS, run_of, sample
@@ -136,3 +140,14 @@ def test_a_limit_that_was_configured_is_among_the_hypotheses():
     assert [item.threshold for item in found.inference[0].hypotheses] == [40_000]
     typed = explain(session, typed={"model_auto_compact_token_limit": "40000"})
     assert (typed.auto, typed.agrees, typed.missed) == (2, 2, ())
+
+
+def test_the_shadow_of_the_policy_codex_fires_at_the_checks_at_which_codex_did(tmp_path):
+    run = run_of("codex/default", tmp_path)
+    ledger = Ledger.of(run.session)
+    policy = get_policy("codex", usable_share=0.95)
+    trace = observe_recorded(ledger, policy, window=run.session.window.value)
+    found = explain(run.session, ledger)
+    assert np.flatnonzero(trace.columns["fired"]).tolist() == [item.step for item in found.compactions]
+    decided = [int(trace.columns["decision_tokens"][item.step]) for item in found.compactions]
+    assert decided == [item.decision_tokens for item in found.compactions]

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from guard_core.errors import SettingError
+from guard_core.policies import get_policy, policy_kind
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.base import Stretch
 from guard_core.rules.inference import Point, interval_of
@@ -248,3 +249,14 @@ def test_state_of_contextguard_in_a_recording_makes_it_the_agent():
     session = msgspec.structs.replace(transcript("adk", ""), guard_states=(GuardState(1, "a", real_tokens=5),))
     assert agent_of(session).label == "ContextGuard"
     assert explain(session, window=Sourced(128_000, Provenance.USER)).rule.threshold == 102_400
+
+
+@pytest.mark.parametrize("window", [32_000, 128_000, 200_000, 512_000, 1_000_000])
+def test_rule_and_policy_of_an_agent_have_one_threshold(window):
+    for name in ("codex", "hermes", "contextguard"):
+        (agent,) = (agent for agent in AGENTS if agent.label.casefold() == name)
+        stretch = Stretch(0, 1, "", "m", Sourced(window, Provenance.USER))
+        settings = get_policy(name, profile="current").settings
+        own = settings.threshold(window) if hasattr(settings, "threshold") else settings.limits(window).threshold
+        assert agent.rule(stretch, {}).threshold == own
+        assert agent.rule(stretch, {}).profile in policy_kind(name).profile_names

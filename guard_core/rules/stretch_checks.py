@@ -1,0 +1,257 @@
+"""The checks of a stretch beside the rule of its agent: which are evidence, and what each compaction says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules import agreement
+from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
+from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch, Typed
+from guard_core.rules.counters import (
+    LAST_PROMPT,
+    LAST_TOTAL,
+    UNKNOWN,
+    Checks,
+    Counter,
+    checks_of,
+    counts_at,
+    pending_at,
+)
+from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
+from guard_core.sessions import Session
+from guard_core.triggers import AUTOMATIC, MANUAL, trigger_of
+
+OVERFLOW = "overflow"  # the recorder's own word for a compaction after a refused request (OpenCode)
+
+
+class Counted:
+    """The counts of a session's checks, each kind computed once. `agent`: None where its rule is not known."""
+
+    def __init__(self, session: Session, ledger: Ledger, agent: Agent | None) -> None:
+        self.session, self.ledger, self.agent = session, ledger, agent
+        self.checks = checks_of(session, ledger)
+        self._known: dict[str, Ints] = {}
+
+    def by(self, counter: Counter) -> Ints:
+        """The counts of a counter in tokens, UNKNOWN where a number of it is not recorded."""
+        return self._once(counter.words, lambda: counts_at(self.session, self.ledger, self.checks, counter))
+
+    def of(self, stretch: Stretch) -> Ints:
+        """The counts that the rule of a stretch compares; of an unknown rule the prompts."""
+        if self.agent is None:
+            return self.by(LAST_PROMPT)
+        if (series := self.agent.series) is None:
+            return self.by(self.agent.counter(stretch))
+        window = stretch.window.value if stretch.window else 0
+        return self._once(f"window {window}", lambda: series(self.session, self.ledger, self.checks, stretch))
+
+    def pending(self, stretch: Stretch) -> Ints:
+        """What is estimated of these counts, in tokens."""
+        counter = LAST_PROMPT if self.agent is None else self.agent.counter(stretch)
+        return self._once(f"pending {counter.words}", lambda: pending_at(self.ledger, self.checks, counter))
+
+    @cached_property
+    def held(self) -> NDArray[np.bool_]:
+        """The checks at which the agent cannot compact."""
+        if self.agent is None:
+            return np.zeros(len(self.checks.step), dtype=np.bool_)
+        return self.agent.held(self.ledger, self.checks) > 0
+
+    def _once(self, key: str, compute: Callable[[], Ints]) -> Ints:
+        if key not in self._known:
+            self._known[key] = compute()
+        return self._known[key]
+
+
+class StretchChecks:
+    """The checks of one stretch under its rule (None: not known)."""
+
+    def __init__(self, counted: Counted, stretch: Stretch, typed: Typed) -> None:
+        agent, checks = counted.agent, counted.checks
+        self.session, self.checks, self.agent = counted.session, checks, agent
+        self.stretch, self.typed, self.counted = stretch, typed, counted
+        self.rule = None if agent is None else agent.rule(stretch, typed)
+        self.counts, self.pending = counted.of(stretch), counted.pending(stretch)
+        self.rows = _rows_of(checks, stretch, self.rule, len(self.session.calls))  # which of the checks are its own
+        self.held = counted.held
+        self.can = ~self.held & (checks.between > 0 if _at_turn_end(self.rule) else True)  # where it may compact
+
+    @cached_property
+    def points(self) -> list[tuple[Point, int]]:
+        """The compactions that are evidence, with their rows."""
+        points = [(self.point(row, self.count_of(row)), row) for row in self.made()]
+        return [(point, row) for point, row in points if point is not None]
+
+    def made(self) -> list[int]:
+        """The rows of the stretch at which a compaction was made."""
+        return [int(row) for row in np.flatnonzero(self.rows & (self.checks.place >= 0))]
+
+    def recorded(self, row: int) -> int | None:
+        """The count that the agent wrote down at a compaction."""
+        if self.agent is None or not self.agent.records_count:
+            return None
+        return self.session.compactions[int(self.checks.place[row])].tokens_before or None
+
+    def count_of(self, row: int) -> int | None:
+        """The count that was compared at a compaction, None where neither is known."""
+        count = int(self.counts[row])
+        return self.recorded(row) or (None if count == UNKNOWN else count)
+
+    def point(self, row: int, count: int | None) -> Point | None:
+        """A compaction as evidence of the threshold; None for one that proves nothing of it."""
+        if count is None or not self.can[row] or self.excuse(row) or self.refusal(row, count) is not None:
+            return None
+        return Point(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))
+
+    def excuse(self, row: int) -> str:
+        """Why a compaction says nothing of the rule, "" where it does."""
+        item = self.session.compactions[int(self.checks.place[row])]
+        if trigger_of(item) == MANUAL:
+            return "a person asked for it"
+        if item.trigger.lower() == OVERFLOW:
+            return "the provider had refused the request, whatever the threshold"
+        if not self.can[row] and self.held[row] and self.agent is not None:
+            return self.agent.held_reason
+        if not self.can[row]:
+            return "within a turn, where the rule is not asked: a refused request, or a person asked for it"
+        return ""
+
+    def refusal(self, row: int, count: int) -> tuple[Agreement, str, int, int] | None:
+        """The verdict of a compaction after a refused request, None for any other."""
+        window = None if self.rule is None else next((s.value for s in self.rule.settings if s.name == "window"), None)
+        if self.rule is None or window is None:
+            return None
+        return agreement.after_refusal(self.rule, int(window), count, int(self.pending[row]))
+
+    # -- evidence
+
+    def passed(self, counts: Ints) -> list[Point]:
+        """The check with the largest count at which the agent did not compact."""
+        quiet = np.flatnonzero(self.rows & self.can & (self.checks.place < 0) & (counts > 0))
+        if not len(quiet):
+            return []
+        row = int(quiet[np.argmax(counts[quiet])])
+        return [Point(int(self.checks.step[row]), int(counts[row]))]
+
+    def intervals(self) -> Iterator[Interval]:
+        """The interval of the rule's own counter; where that contradicts itself, those of other counters that do not.
+        Without a rule, of the prompt and of the total."""
+        if self.rule is None:
+            for counter in (LAST_PROMPT, LAST_TOTAL):
+                yield with_hypotheses(self._by(counter), general_variants(self.stretch))
+            return
+        own = self.own_interval
+        yield own
+        if own.contradiction:
+            for counter in (LAST_PROMPT, LAST_TOTAL):
+                other = self._by(counter)
+                if counter.name != self.rule.counter and not other.contradiction:
+                    yield with_hypotheses(other, self._variants())
+
+    @cached_property
+    def own_interval(self) -> Interval:
+        """The interval of the rule's own counter, with the hypotheses inside."""
+        assert self.rule is not None
+        counts = np.where(self.counts == UNKNOWN, 0, self.counts)
+        fired = [point for point, _ in self.points]
+        interval = interval_of(self.stretch, self.rule.counter, self.rule.relation, self.passed(counts), fired)
+        return with_hypotheses(interval, self._variants())
+
+    def _by(self, counter: Counter) -> Interval:
+        counts = self.counted.by(counter)
+        made = self.made() if self.rule is None else [row for _, row in self.points]
+        fired = [point for row in made if (point := self.point(row, int(counts[row]))) and point.tokens > 0]
+        relation = ">=" if self.rule is None else self.rule.relation
+        return interval_of(self.stretch, counter.name, relation, self.passed(counts), fired)
+
+    def _variants(self) -> Iterable[Hypothesis]:
+        return () if self.agent is None else self.agent.variants(self.stretch, self.typed)
+
+    # -- agreement
+
+    def compactions(self) -> Iterator[ExplainedCompaction]:
+        """Each compaction of the stretch beside the rule."""
+        interval = None if self.rule is None else self.own_interval
+        for row in self.made():
+            place, count = int(self.checks.place[row]), self.count_of(row)
+            computed = int(self.counts[row])
+            verdict, reason, calls, tokens = self.verdict(row, count, interval)
+            yield ExplainedCompaction(
+                step=int(self.checks.step[row]),
+                place=place,
+                trigger=trigger_of(self.session.compactions[place]),
+                decision_tokens=count,
+                recorded=self.recorded(row),
+                computed=None if computed == UNKNOWN else computed,
+                threshold=None if self.rule is None else self.rule.threshold,
+                verdict=verdict,
+                reason=reason,
+                calls=calls,
+                tokens=tokens,
+            )
+
+    def verdict(self, row: int, count: int | None, interval: Interval | None) -> tuple[Agreement, str, int, int]:
+        """Verdict, reason, calls and tokens of one compaction."""
+        step = int(self.checks.step[row])
+        if self.rule is None or interval is None:
+            return Agreement.NOT_MODELLED, "the rule of this agent is not known", 0, 0
+        if excuse := self.excuse(row):
+            return Agreement.NOT_MODELLED, excuse, 0, 0
+        if count is None:
+            return Agreement.NOT_MODELLED, self._without_count(), 0, 0
+        if (refused := self.refusal(row, count)) is not None:
+            return refused
+        if step in interval.left_out and not _is_sure(self.session, int(self.checks.place[row])):
+            return Agreement.NOT_MODELLED, _doubt(interval, count), 0, 0
+        return agreement.judged(self.rule, interval, count, self.earlier(row))
+
+    def _without_count(self) -> str:
+        if not any(call.prompt_tokens for call in self.session.calls):
+            return "the file has no tokens per call"
+        return "no count of the provider is known since the last compaction"
+
+    def earlier(self, row: int) -> list[int]:
+        """The counts at the checks between the last compaction and this one at which the agent could have compacted."""
+        before = np.flatnonzero(self.checks.place[:row] >= 0)
+        first = int(before[-1]) + 1 if len(before) else 0
+        counts = self.counts[first:row][self.can[first:row]]
+        return [int(count) for count in counts[counts > 0]]
+
+    def missed(self) -> Iterator[MissedCheck]:
+        """The checks at which the rule fires and the agent did not compact."""
+        if self.rule is None or self.rule.threshold is None:
+            return
+        quiet = np.flatnonzero(self.rows & self.can & (self.checks.place < 0) & (self.counts >= self.rule.threshold))
+        for row in quiet:
+            if self.rule.fires(int(self.counts[row])):
+                yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)
+
+
+def _is_sure(session: Session, place: int) -> bool:
+    """Does the file say that a compaction was automatic."""
+    return trigger_of(session.compactions[place]) == AUTOMATIC
+
+
+def _doubt(interval: Interval, count: int) -> str:
+    """Why a compaction whose trigger the file does not say is taken for one that a person asked for."""
+    if interval.above is not None and count <= interval.above:
+        others = f"it did not compact at {interval.above:,}"
+    else:
+        others = f"its automatic compactions were at {interval.at_most or 0:,} or more"
+    return f"a person may have asked for it, the file does not say: elsewhere {others}"
+
+
+def _at_turn_end(rule: OwnRule | None) -> bool:
+    return rule is not None and rule.checks is Moment.TURN_END
+
+
+def _rows_of(checks: Checks, stretch: Stretch, rule: OwnRule | None, calls: int) -> NDArray[np.bool_]:
+    """The checks of a stretch: before its calls, those at the end of a turn behind them."""
+    step = checks.step - 1 if _at_turn_end(rule) else np.minimum(checks.step, calls - 1)
+    step = np.maximum(step, 0)
+    return np.asarray((step >= stretch.start) & (step < max(stretch.stop, stretch.start + 1)))
