@@ -1,4 +1,4 @@
-"""No module of the packages needs itself, directly or through others; imports inside functions count as well."""
+"""No module needs itself, directly or through others, imports inside functions counted; a page is one folder."""
 
 from __future__ import annotations
 
@@ -86,3 +86,31 @@ def test_a_circle_is_found_wherever_the_import_is(other, expected, tmp_path):
     (package / "first.py").write_text("import inspector.other")
     (package / "other.py").write_text(other)
     assert circle(graph(tmp_path)) == expected
+
+
+PAGES = ROOT / "inspector" / "pages"
+FOR_ALL = {"shared", "session", "errors"}  # what every page may use
+EMBEDDED = {("overview", "window")}  # the overview shows the question of the window page
+WITHOUT_TEMPLATES = {"errors", "health"}
+TESTED_ELSEWHERE = {
+    "errors",
+    "health",
+    "replay",
+    "recounting",
+}  # with the requests, processes and columns that cause them
+
+
+def page_of(module: str) -> str:
+    return module.split(".")[2] if module.startswith("inspector.pages.") else ""
+
+
+def test_a_page_uses_no_other_page():
+    used = {(page_of(module), page_of(name)) for module, needed in graph(ROOT).items() for name in needed}
+    others = {(page, other) for page, other in used if page and other not in {"", page, *FOR_ALL}}
+    assert others == EMBEDDED
+
+
+def test_a_page_has_a_template_folder_and_a_test_folder_of_its_name():
+    pages = {path.parent.name for path in PAGES.glob("*/views.py")}
+    assert pages - WITHOUT_TEMPLATES <= {path.name for path in (ROOT / "templates" / "inspector").iterdir()}
+    assert pages - TESTED_ELSEWHERE <= {path.name for path in (ROOT / "tests/inspector/pages").iterdir()}

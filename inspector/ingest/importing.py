@@ -107,6 +107,14 @@ def report_of(job: Import) -> Report | None:
     return msgspec.json.decode(job.report, type=Report) if job.report else None
 
 
+def only_session_of(job: Import) -> Session | None:
+    """The session that an import brought, where it is the only one and nothing was left out."""
+    report = report_of(job)
+    if report is None or report.problem_count or len(report.sessions) != 1:
+        return None
+    return Session.objects.filter(pk=report.sessions[0], deleted=None).first()
+
+
 def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
     """Put another reading of a stored recording into the queue."""
     with transaction.atomic():

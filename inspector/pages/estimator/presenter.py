@@ -16,7 +16,7 @@ from guard_core.sessions import Provenance
 from guard_core.sharing import ATTRIBUTION_SOURCES, TOTAL, USUAL
 from guard_core.tokens.tokenizer import ENCODINGS
 from guard_core.unrecorded import unrecorded
-from inspector.pages.overview.presenter import Bias
+from inspector.pages.shared.bias import Bias
 from inspector.pages.shared.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.replays.choice import Choice
 from inspector.storage.estimates import Points, Result

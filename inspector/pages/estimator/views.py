@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET
 from inspector.jobs.estimating import TOKEN_COUNTS
 from inspector.pages.estimator import presenter as present
 from inspector.pages.estimator.figure import real_against_heuristic
-from inspector.pages.overview.presenter import bias
 from inspector.pages.session.frame import Frame, frame, step_of
+from inspector.pages.shared.bias import bias
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import signed_percent, step_number
 from inspector.storage.estimates import Points, Result, load_counts, load_result, progress

@@ -11,7 +11,7 @@ from guard_core.simulator.flow import Simulation
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.pages.gallery.table import Guard, Need, Row
-from inspector.pages.shared.numbers import counted, percent, short, step_number, tokens, turn_number
+from inspector.pages.shared.numbers import counted, percent, short, tokens, turn_number
 
 GROUPS = {
     "": "all",
@@ -256,13 +256,3 @@ def sessions_query(guard: str) -> str:
     """The settings under which a session of the gallery is opened: those of its row."""
     policy, _, profile = guard.partition("/")
     return urlencode({name: value for name, value in (("policy", policy), ("profile", profile)) if value})
-
-
-def step_query(title: str, policy: str, profile: str, at: int) -> str:
-    """The query that explains a step of a simulated session; none where it is no scenario of the gallery."""
-    name, _, part = title.partition(", part ")
-    if name not in SCENARIOS:
-        return ""
-    guard = f"{policy or 'contextguard'}{f'/{profile}' if profile else ''}"
-    pairs = {"scenario": name, "guard": guard, "part": part if part.isdigit() else "", "at": str(step_number(at))}
-    return "?" + urlencode({key: value for key, value in pairs.items() if value})

@@ -15,6 +15,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+from inspector.ingest.importing import only_session_of
 from inspector.ingest.waiting import settled
 from inspector.models import Import, Session
 from inspector.models.gallery import GalleryRun
@@ -24,7 +25,6 @@ from inspector.pages.gallery import runs as service
 from inspector.pages.gallery import step as telling
 from inspector.pages.gallery.form import LIMITS, START, ScenarioForm, from_scenario
 from inspector.pages.gallery.table import Guard, Row, all_profiles, guards, make_policy, play_trace
-from inspector.pages.imports.views import session_of
 from inspector.pages.session.frame import number, other_step_note, step_of
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.numbers import step_number, turn_number
@@ -241,7 +241,7 @@ def _table(rows: list[Row], found: presenter.Filter, chosen: tuple[Guard, ...]) 
 
 
 def _address(job: Import, guard: str) -> str:
-    session = session_of(job) or _first_of(job)
+    session = only_session_of(job) or _first_of(job)
     if session is None:
         return job.get_absolute_url()
     query = presenter.sessions_query(guard)

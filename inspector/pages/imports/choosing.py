@@ -6,8 +6,8 @@ from typing import Any
 
 from inspector.ingest.importing import Report
 from inspector.models import Session
-from inspector.pages.library.presenter import peak_source
 from inspector.pages.shared.numbers import DASH
+from inspector.pages.shared.peaks import peak_source
 
 NEW, LONGER = "new", "longer"
 

@@ -10,12 +10,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from inspector.figures.first_look import picture
-from inspector.ingest.importing import cancel_import, report_of, sessions_of, start_import
+from inspector.ingest.importing import cancel_import, only_session_of, report_of, sessions_of, start_import
 from inspector.ingest.uploads import lacks_log
-from inspector.models import Import, Session
+from inspector.models import Import
 from inspector.pages.errors.views import plain
 from inspector.pages.imports import choosing
-from inspector.pages.library.views import undo
+from inspector.pages.shared.undo import undo
 from inspector.storage import deleting
 
 PHASES = {"received": "received", "parsed": "reading", "counted": "counting tokens", "indexed": "storing"}
@@ -26,7 +26,7 @@ MAX_LISTED = 100  # sessions named on the report page; its script shows the othe
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The page of one import. A clean import of one session goes on to it, unless the report was asked for."""
     job = _job(pk)
-    if "report" not in request.GET and (session := session_of(job)):
+    if "report" not in request.GET and (session := only_session_of(job)):
         return redirect(session)
     return render(request, "inspector/imports/detail.html", {**_context(job), **undo(request.GET.get("undo", ""))})
 
@@ -36,7 +36,7 @@ def status(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The part of the page that changes. Tells the browser to go on to the session when there is one."""
     job = _job(pk)
     response = render(request, "inspector/imports/_status.html", _context(job))
-    if session := session_of(job):
+    if session := only_session_of(job):
         response.headers["HX-Redirect"] = session.get_absolute_url()
     return response
 
@@ -73,14 +73,6 @@ def choose(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _keys(text: str) -> set[str]:
     return set(text.split(",")) - {""}
-
-
-def session_of(job: Import) -> Session | None:
-    """The session to go on to: the only one, of an import that left nothing out."""
-    report = report_of(job)
-    if report is None or report.problem_count or len(report.sessions) != 1:
-        return None
-    return Session.objects.filter(pk=report.sessions[0], deleted=None).first()
 
 
 def _job(pk: UUID) -> Import:

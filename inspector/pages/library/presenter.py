@@ -12,6 +12,7 @@ from guard_core.recordings import LABELS
 from inspector.models import Session, Tag
 from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
 from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
+from inspector.pages.shared.peaks import peak_source
 
 NUMERIC = ("calls", "compactions")
 FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
@@ -141,11 +142,6 @@ def _fill(session: Filled) -> dict[str, Any]:
         "exact": f"{session.peak_tokens:,} of {session.effective_window:,} tokens, {source or 'recorded'}",
         "source": source,
     }
-
-
-def peak_source(session: Session) -> str:
-    """Where the largest request's tokens come from, in a word; "" where the provider counted it."""
-    return "" if session.peak_source == "recorded" else "modelled" if session.reported_calls else "estimated"
 
 
 def heads(listing: Listing) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from inspector.pages.library import presenter
 from inspector.pages.library.dismissing import COOKIE, Dismissed, failed_lately
 from inspector.pages.library.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.pages.shared.htmx import wants_part
-from inspector.storage import deleting
+from inspector.pages.shared.undo import undo
 
 IMPORTS_SHOWN = 8
 ASIDE_NAMED = 4  # files of a folder that are no sessions
@@ -63,12 +63,6 @@ def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
 def bringing_in() -> dict[str, Any]:
     """The upload panel."""
     return {"samples": SAMPLES.values(), "formats": presenter.formats()}
-
-
-def undo(key: str) -> dict[str, Any]:
-    """The offer to bring back what was just deleted."""
-    found = deleting.deleted_together(key) if key else None
-    return {"undo": key, "undo_count": found.count() if found is not None else 0}
 
 
 def imports(request: HttpRequest) -> dict[str, Any]:

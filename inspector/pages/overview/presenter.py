@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from guard_core.triggers import is_counted
 from guard_core.unrecorded import unrecorded
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import DENSE, shows_estimates
+from inspector.pages.shared.bias import bias
 from inspector.pages.shared.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
 from inspector.replays.choice import Choice
 
@@ -89,30 +90,6 @@ def _why_nothing_saved(facts: Facts) -> str:
     if facts.recording.fired:
         return "what was removed is not in the file"
     return "no call came after a compaction" if facts.counts.total else "nothing was compacted"
-
-
-class Bias(NamedTuple):
-    """The heuristic estimates of the counted calls beside the provider's counts, less what the file does not hold: that
-    is no fault of an estimator."""
-
-    calls: int
-    estimated: int  # tokens, all calls added
-    recorded: int  # tokens, all calls added
-    not_in_file: int  # tokens of the recorded sum that no message of the file explains
-
-    @property
-    def ratio(self) -> float:
-        return self.estimated / (self.recorded - self.not_in_file) - 1
-
-
-def bias(facts: Facts, observed: Trace) -> Bias | None:
-    """The sums behind the bias of a session; None where no call has a count."""
-    recorded, heuristic = observed.columns["recorded_prompt_tokens"], observed.columns["heuristic_sent"]
-    known = (recorded > 0) & (recorded > facts.not_in_file) & (heuristic > 0)
-    if not known.any():
-        return None
-    sums = (heuristic[known], recorded[known], facts.not_in_file[known])
-    return Bias(int(known.sum()), *(int(values.sum()) for values in sums))
 
 
 def _bias(facts: Facts, observed: Trace) -> dict[str, str]:

@@ -17,7 +17,6 @@ from guard_core.sharing import ATTRIBUTION_SOURCES
 from guard_core.usage import PROVIDER
 from guard_core.views import Inserted, View, content_count, kept_events
 from inspector.figures.timeline import NO_STEPS
-from inspector.pages.gallery.presenter import step_query
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
 from inspector.pages.shared import parts, requests
@@ -34,6 +33,7 @@ from inspector.pages.shared.numbers import (
     turn_number,
 )
 from inspector.pages.shared.requests import PAGE, Row
+from inspector.pages.shared.simulator import step_query
 from inspector.pages.steps import presenter
 from inspector.storage import convert
 from inspector.storage.estimates import load_counts

@@ -16,12 +16,11 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from guard_core.window import parse_window
 from inspector.ingest.companions import add, arranged
-from inspector.ingest.importing import submit
+from inspector.ingest.importing import only_session_of, submit
 from inspector.ingest.uploads import receive, safe_name, take
 from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import
 from inspector.pages.errors.views import plain
-from inspector.pages.imports.views import session_of
 
 
 @require_POST
@@ -117,7 +116,7 @@ def _add(item: Item, *, strict: bool, window: int | None) -> Import:
 
 
 def _address(job: Import) -> str:
-    session = session_of(job)
+    session = only_session_of(job)
     return session.get_absolute_url() if session else job.get_absolute_url()
 
 
