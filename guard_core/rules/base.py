@@ -109,7 +109,8 @@ class Agent:
 
     `names` are the settings that can be typed, with what they mean. `held` marks checks (not 0) at which the agent
     cannot compact even though its rule fires; `held_reason` says why. `records_count`: the agent writes the compared
-    count into the recording (`tokens_before`). `wrote` says whether it wrote a session of this format; an empty format
+    count into the recording (`tokens_before`). `forgets_on_resume`: in a resumed session the last count is not known
+    until the next answer. `wrote` says whether it wrote a session of this format; an empty format
     is any. `series` gives the counts of an agent that compares an estimate of its own.
     """
 
@@ -122,6 +123,7 @@ class Agent:
     held: Callable[[Ledger, Checks], Ints] = no_hold
     held_reason: str = ""
     records_count: bool = False
+    forgets_on_resume: bool = False
     wrote: Callable[[Session], bool] = lambda _: True
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None
 

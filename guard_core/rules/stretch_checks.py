@@ -24,7 +24,7 @@ from guard_core.rules.counters import (
 )
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
 from guard_core.sessions import Session
-from guard_core.triggers import AUTOMATIC, MANUAL, trigger_of
+from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
 OVERFLOW = "overflow"  # the recorder's own word for a compaction after a refused request (OpenCode)
 
@@ -39,7 +39,18 @@ class Counted:
 
     def by(self, counter: Counter) -> Ints:
         """The counts of a counter in tokens, UNKNOWN where a number of it is not recorded."""
-        return self._once(counter.words, lambda: counts_at(self.session, self.ledger, self.checks, counter))
+        return self._once(
+            counter.words, lambda: self._remembered(counts_at(self.session, self.ledger, self.checks, counter))
+        )
+
+    def _remembered(self, counts: Ints) -> Ints:
+        """The counts that the agent still knew at each check."""
+        if self.agent is None or not self.agent.forgets_on_resume:
+            return counts
+        resumes = np.array([item.at for item in self.session.compactions if item.trigger == RESUME], dtype=np.int64)
+        called = np.append(self.ledger.steps["at"], 0)[self.checks.last]
+        before = np.searchsorted(resumes, called, side="right")
+        return np.asarray(np.where(np.searchsorted(resumes, self.checks.stop, side="right") > before, UNKNOWN, counts))
 
     def of(self, stretch: Stretch) -> Ints:
         """The counts that the rule of a stretch compares; of an unknown rule the prompts."""

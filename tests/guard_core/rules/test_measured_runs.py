@@ -151,3 +151,12 @@ def test_the_shadow_of_the_policy_codex_fires_at_the_checks_at_which_codex_did(t
     assert np.flatnonzero(trace.columns["fired"]).tolist() == [item.step for item in found.compactions]
     decided = [int(trace.columns["decision_tokens"][item.step]) for item in found.compactions]
     assert decided == [item.decision_tokens for item in found.compactions]
+
+
+def test_a_resumed_session_of_gemini_cli_does_not_know_its_last_count():
+    session = sample("gemini-cli/chats/session-2026-11-21T02-58-9436eadb.jsonl")
+    (interval,) = explain(session).inference
+    assert (interval.above, interval.at_most, interval.left_out) == (30_196, 32_948, ())
+    assert [item.formula for item in interval.hypotheses if item.changes == 1] == ["3 % of 1,048,576"]
+    typed = explain(session, typed={"compression_threshold": "3"})
+    assert (typed.auto, typed.agrees, typed.missed) == (5, 5, ())
