@@ -8,7 +8,7 @@ made again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,13 +17,14 @@ import numpy as np
 from django.db.models import Q
 
 from guard_core import chunks
+from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Session, SessionChunk
 from inspector.storage.compression import compressed, decompressed
-from inspector.storage.texts import Marks
+from inspector.storage.texts import Marks, marks_of
 
 ROWS = chunks.ROWS["events"]
 COLUMNS = ("events", "calls", "bases")  # the kinds of guard_core.chunks
@@ -76,6 +77,31 @@ def store(row: Session, value: CoreSession, ledger: Ledger, marks: Marks, same_t
     return Stored(growing.state, encode(_without_sequences(value)), writer.close())
 
 
+def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[ModelCall]) -> bytes:
+    """Add events and calls at the end of a session in chunks; the new state of its ledger. Only the last chunks are
+    read. Raises GuardError, and OtherVersion where another version stored them."""
+    known = chunks.read_state(state)
+    places = dict(known.open_chunks)
+    if "events" in places:
+        places[MARKS] = places["events"]
+    if "calls" in places:
+        places[HEAD + "calls"] = places["calls"]
+    last = _last_bodies(row, places)
+    growing = chunks.GrowingLedger.resumed(state, last)
+    growing.add(events, calls)
+    writer = _Writer(row, places)
+    for kind in COLUMNS:
+        first = known.rows[kind] // known.sizes[kind]
+        writer.add(kind, (chunk.body for chunk in growing.chunks() if chunk.kind == kind), first)
+    before = decode(last[MARKS], Marks, "places of events") if MARKS in last else marks_of(())
+    writer.add(MARKS, _marks_chunks(_joined(before, marks_of(events))), known.counter.events // ROWS)
+    kind, size = SEQUENCES["calls"]
+    old = decode(last[HEAD + "calls"], kind, "calls") if HEAD + "calls" in last else ()
+    writer.add(HEAD + "calls", _pieces((*old, *calls), size), known.calls // size)
+    writer.close()
+    return growing.state
+
+
 def load_ledger(session_id: UUID | str, state: bytes) -> Ledger:
     """The ledger of a session in chunks. Raises GuardError, and OtherVersion where another version stored it."""
     chunks.read_state(state)  # before any chunk is read: those of another version may have another form
@@ -94,9 +120,7 @@ def load_head(session_id: UUID | str, head: bytes) -> CoreSession:
 
 def load_marks(session_id: UUID | str) -> Marks:
     """Place and time of every event of a session."""
-    some = [decode(body, Marks, "places of events") for body in _bodies(session_id, (MARKS,))[MARKS]]
-    lines, moments = (b"".join(getattr(item, name) for item in some) for name in ("lines", "timestamps"))
-    return Marks(lines, moments, tuple(name for item in some for name in item.source_ids))
+    return _joined(*(decode(body, Marks, "places of events") for body in _bodies(session_id, (MARKS,))[MARKS]))
 
 
 def digests(session_id: UUID | str) -> list[bytes]:
@@ -108,10 +132,11 @@ def digests(session_id: UUID | str) -> list[bytes]:
 class _Writer:
     """Writes the chunks of one session that are not stored already."""
 
-    def __init__(self, row: Session) -> None:
+    def __init__(self, row: Session, places: Mapping[str, int] | None = None) -> None:
+        """`places`: the one chunk of each kind that is looked at, where not all are."""
         self._row, self._counts = row, dict[str, int]()
         self._changed: list[SessionChunk] = []
-        known = SessionChunk.objects.filter(session=row).values_list("kind", "number", "digest")
+        known = SessionChunk.objects.filter(_at(places), session=row).values_list("kind", "number", "digest")
         self._known = {(kind, number): bytes(digest) for kind, number, digest in known}
 
     def add(self, kind: str, bodies: Iterator[bytes], first: int = 0) -> int:
@@ -141,6 +166,24 @@ class _Writer:
         behind = Q(*(Q(kind=kind, number__gte=count) for kind, count in self._counts.items()), _connector=Q.OR)
         SessionChunk.objects.filter(behind, session=self._row).delete()
         return True
+
+
+def _at(places: Mapping[str, int] | None) -> Q:
+    """The chunks at some places; all of them where none are named, none where there are none."""
+    if places is None:
+        return Q()
+    some = (Q(kind=kind, number=number) for kind, number in places.items())
+    return Q(*some, _connector=Q.OR) if places else Q(pk__in=[])
+
+
+def _last_bodies(row: Session, places: Mapping[str, int]) -> dict[str, bytes]:
+    found = SessionChunk.objects.filter(_at(places), session=row).values_list("kind", "body")
+    return {kind: decompressed(body) for kind, body in found}
+
+
+def _joined(*some: Marks) -> Marks:
+    lines, moments = (b"".join(getattr(item, name) for item in some) for name in ("lines", "timestamps"))
+    return Marks(lines, moments, tuple(name for item in some for name in item.source_ids))
 
 
 def _bodies(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[bytes]]:

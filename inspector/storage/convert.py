@@ -24,6 +24,7 @@ from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
 from guard_core.findings.counts import counted_compactions
 from guard_core.findings.presence import RequestWords
+from guard_core.grown import extended, is_due
 from guard_core.ledger import Ledger
 from guard_core.models import main_model
 from guard_core.packing import decode, encode
@@ -107,7 +108,7 @@ def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
         known = SessionData.objects.get(session=row)
         if row.title == _title(_short_head(known), row.recording):
             columns["title"] = _title(value, recording)
-        data, changed = _data_of(row, value, ledger, attribution, texts, kept if _is_current(known) else None)
+        data, changed = _data_of(row, value, ledger, attribution, texts, kept if is_current(known) else None)
         if not kept == row.events == len(texts) or changed or not _is_stored(known, data):
             columns["revision"] = F("revision") + 1
             Event.objects.filter(session=row, seq__gte=kept).delete()
@@ -124,7 +125,7 @@ def _is_stored(known: SessionData, data: dict[str, Any]) -> bool:
     return all(stored == value if stored is None else type(value)(stored) == value for stored, value in values)
 
 
-def _is_current(known: SessionData) -> bool:
+def is_current(known: SessionData) -> bool:
     """Are the columns in chunks of this version."""
     try:
         return known.in_chunks and bool(read_state(decompressed(known.ledger)))
@@ -235,12 +236,19 @@ class Outdated(Exception):
 
 
 def ensure_current(row: Session) -> None:
-    """Make the columns of a session again where an earlier version stored them: for jobs."""
+    """For jobs: make the columns of a session again where an earlier version stored them, and learn its attribution
+    again where the session has grown by a tenth since that was learnt."""
     try:
-        load_ledger(row)
-        load_attribution(row)
+        ledger, learnt = load_ledger(row), cast(Attribution | None, _kept_of(row, _attribution))
     except Outdated:
         recount(row)
+        return
+    if ledger.event_count and (learnt is None or (len(learnt.tokens) < ledger.event_count and is_due(learnt, ledger))):
+        body = compressed(attribute(ledger).to_bytes())
+        with transaction.atomic():
+            if Session.objects.filter(pk=row.pk, revision=row.revision).update(revision=F("revision") + 1):
+                SessionData.objects.filter(session=row).update(attribution=body)
+        row.refresh_from_db(fields=["revision"])
 
 
 def recount(row: Session) -> None:
@@ -263,8 +271,13 @@ def load_ledger(row: Session) -> Ledger:
 
 
 def load_attribution(row: Session) -> Attribution | None:
-    """The attribution of a session; None where it was not made. Raises Outdated."""
-    return cast(Attribution | None, _kept_of(row, _attribution))
+    """The attribution of a session, by what was learnt when it was shorter if it has grown since; None where it was
+    not made. Raises Outdated."""
+    learnt = cast(Attribution | None, _kept_of(row, _attribution))
+    if learnt is None or len(learnt.tokens) == row.events:
+        return learnt
+    ledger, key = load_ledger(row), (extended, str(row.pk), row.revision)
+    return cast(Attribution, _cache.get(key, lambda: extended(learnt, ledger)))
 
 
 def load_head(row: Session) -> CoreSession:

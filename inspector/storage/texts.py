@@ -148,14 +148,19 @@ class Writer:
         Session.objects.filter(pk=row.pk).update(events=stop, indexed=stop)
 
 
-def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
-    """Store the texts of events, without a row."""
+def marks_of(events: Sequence[CoreEvent]) -> Marks:
+    """Place and time of some events."""
     lines = np.array([-1 if event.line is None else event.line for event in events], dtype="<i8")
     moments = np.array([np.nan if event.timestamp is None else event.timestamp for event in events], dtype="<f8")
-    ids, texts = [event.source_id for event in events], list(map(packed, events))
+    return Marks(lines.tobytes(), moments.tobytes(), tuple(event.source_id for event in events))
+
+
+def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
+    """Store the texts of events, without a row."""
+    marks, texts = marks_of(events), list(map(packed, events))
     with ThreadPoolExecutor(1) as pool:
         writer = Writer(None, pool)
-        writer.add(Batch(texts, list(map(key_of, texts)), [], lines.tobytes(), moments.tobytes(), ids))
+        writer.add(Batch(texts, list(map(key_of, texts)), [], marks.lines, marks.timestamps, list(marks.source_ids)))
         return writer.texts()
 
 

@@ -1,6 +1,7 @@
 """What it costs to store 20 more events of a session with 50,000 calls: milliseconds, and bytes that are written.
 
-`-s` prints both, beside storing the session for the first time.
+`-s` prints both, beside storing the session for the first time. They are appended, or the session that a longer file
+holds is compared with the stored one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from inspector.models import Recording
 from inspector.storage import convert
+from inspector.storage.appending import append
 from inspector.storage.texts import store_texts
 
 STEPS, MORE = 50_000, 20  # calls of the session, events that come later
@@ -95,3 +97,24 @@ def test_storing_a_session_that_has_grown_writes_a_small_part_of_it():
     print(f"\n{STEPS:,} calls stored: {first.milliseconds:,.0f} ms, {first.bytes:,} bytes written")
     print(f"{MORE} events more: {more.milliseconds:,.1f} ms, {more.bytes:,} bytes written")
     assert more.bytes < first.bytes / 10
+
+
+@pytest.mark.django_db
+def test_appending_to_a_session_does_not_cost_more_where_it_is_long():
+    whole = session_of(STEPS)
+    short = len(whole.events) - 4 * MORE
+    calls = tuple(call for call in whole.calls if call.at < short)
+    recording = Recording.objects.create(sha256="1" * 64, name="appended", size=1, format="claude-code")
+    value, ledger, attribution = computed(msgspec.structs.replace(whole, events=whole.events[:short], calls=calls))
+    row = convert.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
+    milliseconds = []
+    for start in range(short, len(whole.events), MORE):
+        stop = start + MORE
+        later = [call for call in whole.calls if start <= call.at < stop]
+        with Written() as more:
+            append(row, whole.events[start:stop], later)
+        milliseconds.append(more.milliseconds)
+        assert more.bytes < 100_000
+    print(f"\n{MORE} events appended: {min(milliseconds):,.1f} ms at best of four times, {more.bytes:,} bytes written")
+    row.refresh_from_db()
+    assert convert.load_ledger(row).to_bytes() == Ledger.of(whole).to_bytes()

@@ -1,0 +1,69 @@
+"""Appending to a stored session what has happened since, without reading what it holds: a few milliseconds, however
+long the session is.
+
+The last chunk of each kind is rewritten; texts, numbered events and counts are added. What is computed of the whole
+session follows in jobs: its verdict when the list is looked at, the words of the text search, tokenizer counts, and its
+attribution, which until then is extended by what was learnt before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Greatest
+
+from guard_core.errors import GuardError
+from guard_core.events import Event
+from guard_core.sessions import ModelCall
+from inspector.models import Session, SessionData
+from inspector.storage import chunks, convert
+from inspector.storage.compression import compressed, decompressed
+from inspector.storage.counts import ToolCount
+from inspector.storage.texts import insert_events, store_texts
+
+
+def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> None:
+    """Add events, and the model calls over the log up to them, at the end of a session: all of it or nothing.
+
+    Calls come in the order of their `at`, none before the last one that is stored, and with the event that answered
+    them. A recorded compaction changes what earlier calls are compared with: a session that has a new one is stored
+    whole (`convert.extend_session`). Raises GuardError where a call is out of order.
+    """
+    if not convert.is_current(SessionData.objects.only("in_chunks", "ledger").get(session=row)):
+        convert.recount(row)
+    with transaction.atomic():
+        row = Session.objects.select_for_update().get(pk=row.pk)
+        _check_order(row, len(events), calls)
+        known = SessionData.objects.only("ledger").get(session=row)
+        state = chunks.append(row, decompressed(known.ledger), events, calls)
+        insert_events(row, store_texts(events).keys, row.events)
+        SessionData.objects.filter(session=row).update(ledger=compressed(state))
+        _count(row, events, calls)
+
+
+def _check_order(row: Session, more: int, calls: Sequence[ModelCall]) -> None:
+    last = 0
+    for call in calls:
+        end = row.events + more
+        if not last <= call.at <= end or not (call.response is None or call.at <= call.response < end):
+            raise GuardError(f"a call over {call.at:,} events cannot follow one over {last:,} in a log of {end:,}")
+        last = call.at
+
+
+def _count(row: Session, events: Sequence[Event], calls: Sequence[ModelCall]) -> None:
+    """Bring the counts of the list up to date; its verdict is assessed again by a job."""
+    counts = [call.prompt_tokens for call in calls if call.prompt_tokens]
+    tools = ToolCount(events).counts
+    Session.objects.filter(pk=row.pk).update(
+        revision=F("revision") + 1,
+        events=F("events") + len(events),
+        calls=F("calls") + len(calls),
+        reported_calls=F("reported_calls") + len(counts),
+        turns=F("turns") + sum(event.starts_turn() for event in events),
+        prompt_tokens_max=Greatest("prompt_tokens_max", max(counts, default=0)),
+        prompt_tokens_sum=F("prompt_tokens_sum") + sum(counts),
+        assessed_by="",
+        **{name: F(name) + count for name, count in tools.items()},
+    )

@@ -1,0 +1,102 @@
+"""Events are appended to a stored session, and all of it is as if it had been stored at once."""
+
+import msgspec
+import pytest
+from django.urls import reverse
+
+from guard_core.attribution import attribute
+from guard_core.errors import GuardError
+from guard_core.grown import extended
+from guard_core.ledger import Ledger
+from guard_core.sessions import ModelCall
+from inspector.models import Session, SessionChunk
+from inspector.storage import chunks, convert
+from inspector.storage.appending import append
+from inspector.storage.assessment import assess
+from tests.builders import user
+from tests.inspector.pages.conftest import stored
+from tests.inspector.storage.test_chunks import before_chunks, beginning, digests, whole
+
+pytestmark = pytest.mark.django_db
+COUNTS = ("events", "calls", "reported_calls", "turns", "tool_calls", "tool_results")
+SUMS = ("prompt_tokens_max", "prompt_tokens_sum")
+
+
+def append_from(row, start: int, stop: int):
+    """Append the events from one place to another, with the calls that they answer."""
+    calls = [call for call in whole.calls if start <= call.response < stop]
+    append(row, whole.events[start:stop], calls)
+    row.refresh_from_db()
+
+
+@pytest.mark.parametrize("start", [0, 1, 40, chunks.ROWS - 4, chunks.ROWS, 4_100])
+def test_an_appended_session_is_the_one_stored_at_once(start):
+    row, at_once = stored(beginning(whole, start)), stored(whole, title="at once")
+    middle = min(start + 30, len(whole.events))
+    append_from(row, start, middle)
+    append_from(row, middle, len(whole.events))
+    assert convert.load_ledger(row).to_bytes() == convert.load_ledger(at_once).to_bytes()
+    assert convert.load_session(row) == whole
+    assert digests(row) == digests(at_once)
+    assert [getattr(row, name) for name in (*COUNTS, *SUMS)] == [getattr(at_once, name) for name in (*COUNTS, *SUMS)]
+
+
+def test_only_the_last_chunks_are_written():
+    row = stored(beginning(whole, 4_100))
+    before = digests(row)
+    append_from(row, 4_100, 4_120)
+    changed = {place for place, digest in digests(row).items() if before.get(place) != digest}
+    assert changed == {("events", 2), ("marks", 2), ("calls", 1), ("head calls", 1)}
+
+
+def test_its_attribution_is_extended_and_learnt_again_after_a_tenth():
+    short = beginning(whole, 2_000)
+    row = stored(short)
+    learnt = attribute(Ledger.of(short))
+    append_from(row, 2_000, 2_100)
+    assert convert.load_attribution(row).to_bytes() == extended(learnt, convert.load_ledger(row)).to_bytes()
+    convert.ensure_current(row)
+    assert convert.load_attribution(row).fitted_events == 2_000
+    append_from(row, 2_100, 2_300)
+    convert.ensure_current(row)
+    assert convert.load_attribution(row).to_bytes() == attribute(convert.load_ledger(row)).to_bytes()
+
+
+def test_its_verdict_is_assessed_again(client):
+    row = stored(beginning(whole, 400))
+    append_from(row, 400, 420)
+    assert not row.is_assessed
+    assert client.get(reverse("session_overview", args=[row.pk])).status_code == 200
+    assess(row)
+    assert row.is_assessed
+    assert row.events == 420
+
+
+def test_a_session_that_an_older_version_stored_is_put_into_chunks_first():
+    short = beginning(whole, 100)
+    row = stored(short)
+    before_chunks(row, short)
+    append_from(row, 100, 120)
+    assert convert.load_session(row) == beginning(whole, 120)
+
+
+@pytest.mark.parametrize(
+    "call", [ModelCall(50, 50), ModelCall(2), ModelCall(41, 99)], ids=["later", "earlier", "answer"]
+)
+def test_a_call_out_of_order_is_refused_and_nothing_is_stored(call):
+    row = stored(beginning(whole, 40))
+    before = digests(row)
+    calls = [ModelCall(40), call]
+    with pytest.raises(GuardError, match="cannot follow"):
+        append(row, [user("more"), user("more")], calls)
+    row.refresh_from_db()
+    assert (row.events, digests(row)) == (40, before)
+
+
+def test_a_damaged_chunk_stops_it_and_nothing_is_stored():
+    row = stored(beginning(whole, 40))
+    SessionChunk.objects.filter(session=row, kind="events").delete()
+    with pytest.raises(GuardError, match="import the session again"):
+        append(row, [user("more")])
+    assert Session.objects.get(pk=row.pk).events == 40
+    assert msgspec.to_builtins(convert.load_head(row).calls)
