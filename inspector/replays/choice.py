@@ -192,7 +192,11 @@ def form(
         *([field("profile", LABELS["profile"], _profile_help(kind, profile), choices=profiles)] if profiles else []),
         field("window", LABELS["window"], mode="text"),
         *of_settings(main=True),
-        *([field("summary", LABELS["summary"], "size, of their budget", choices=sizes)] if kind.summarises else []),
+        *(
+            [field("summary", LABELS["summary"], "size, as a share of the policy's summary budget", choices=sizes)]
+            if kind.summarises
+            else []
+        ),
     ]
     more = list(of_settings(main=False))
     return {

@@ -211,7 +211,7 @@ def test_a_setting_that_is_not_allowed_is_one_line_beside_its_field(overview):
     overview.fill("#set-cap", "3")
     overview.wait_for_url(re.compile("cap=3"))
     assert overview.get_attribute("#set-cap", "aria-invalid") is None
-    assert overview.inner_text("#note-cap") == "the correction is at most this"
+    assert overview.inner_text("#note-cap") == "upper limit of the correction factor"
 
 
 def test_another_policy_brings_its_own_settings_and_leaves_the_focus_where_it_was(overview):

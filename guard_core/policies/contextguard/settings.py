@@ -49,7 +49,7 @@ class Settings:
     mend_loop: bool = False  # no compaction that cannot get below the threshold while the request fits the window
     mend_fallback: bool = False  # a mechanical summary is never empty
     mend_growth: bool = False  # a mechanical summary stays within the summary's own budget
-    mend_marker: bool = False  # a user's text that looks like a summary does not switch the injection off
+    mend_marker: bool = False  # user text that looks like a summary does not prevent re-injection
     mend_pairs: bool = False  # a cut never parts a tool call from its result
     mend_tail: bool = False  # sliding: the watermark covers what was summarised, not the messages kept
     mend_stacking: bool = False  # sliding: one continuation, however many passes
@@ -96,7 +96,7 @@ PROFILE_HELP = {
     "current": "the newest version of the original (commit 113391a)",
     "tail": "the first version: a summary and the most recent messages, no watermark (commit 5bdd637)",
     "early": "the version that the design documents describe (commit dc1ea47)",
-    "fixed": "the newest version with its defects mended",
+    "fixed": "the newest version with its defects fixed",
 }
 PUBLISHED_PROFILES = tuple(Profile(name, text) for name, text in PROFILE_HELP.items())
 _BUFFERS = ("auto", "5%", "10%", "15%", "20%", "25%", "30%")
@@ -121,79 +121,131 @@ def published(*, sliding: bool) -> tuple[Setting, ...]:
     passes = {"default": defaults.MAX_PASSES, "profiles": {}} if sliding else {}
     settings = (
         _setting(
-            "buffer", "Buffer", SIZE, "auto, tokens or 15%", "section 4", unit="tokens", main=True, sweep=_BUFFERS
+            "buffer",
+            "Buffer",
+            SIZE,
+            "auto, tokens, or a share of the window such as 15%",
+            "section 4",
+            unit="tokens",
+            main=True,
+            sweep=_BUFFERS,
         ),
         _setting(
             "default_factor",
             "Default factor",
             NUMBER,
-            "correction while no provider count is known",
+            "correction factor until a provider count is known",
             "section 5",
             short="factor",
             **factors,
         ),
-        _setting("cap", "Factor cap", NUMBER, "the correction is at most this", "section 5", sweep=_CAPS, **factors),
-        _setting("floor", "Factor floor", NUMBER, "the correction is at least this", "section 5", **factors),
+        _setting(
+            "cap", "Factor cap", NUMBER, "upper limit of the correction factor", "section 5", sweep=_CAPS, **factors
+        ),
+        _setting("floor", "Factor floor", NUMBER, "lower limit of the correction factor", "section 5", **factors),
         _setting(
             "max_turns",
             "Messages",
             COUNT,
-            "messages after the watermark before the oldest are summarised",
+            "the oldest are summarised once more than this follow the watermark",
             "section 8",
             unit="messages",
             least=1,
             main=sliding,
             **on_sliding,
         ),
-        _setting("large_window", "Large window", COUNT, "from here on the buffer is fixed", "section 4", unit="tokens"),
-        _setting("large_inclusive", "Large window, itself", SWITCH, "a window of that size is large", "section 4"),
-        _setting("large_buffer", "Large window's buffer", COUNT, "the fixed buffer", "section 4", unit="tokens"),
-        _setting("small_ratio", "Small window's buffer", SHARE, "share of a smaller window", "section 4"),
-        _setting("count_tools", "Count tools", SWITCH, "tool definitions count in the heuristic", "section 3"),
-        _setting("count_inline", "Count inline data", SWITCH, "pictures count by their bytes", "section 3"),
-        _setting("count_metadata", "Count metadata", SWITCH, "metadata of parts counts in the heuristic", "section 3"),
+        _setting(
+            "large_window",
+            "Large window",
+            COUNT,
+            "windows from this size on have a fixed buffer",
+            "section 4",
+            unit="tokens",
+        ),
+        _setting(
+            "large_inclusive", "Large window, inclusive", SWITCH, "a window of exactly that size is large", "section 4"
+        ),
+        _setting(
+            "large_buffer", "Large window's buffer", COUNT, "buffer of a large window", "section 4", unit="tokens"
+        ),
+        _setting(
+            "small_ratio", "Small window's buffer", SHARE, "buffer of a smaller window, as a share of it", "section 4"
+        ),
+        _setting("count_tools", "Count tools", SWITCH, "the heuristic estimate includes tool definitions", "section 3"),
+        _setting(
+            "count_inline",
+            "Count inline data",
+            SWITCH,
+            "the heuristic estimate counts inline data, such as images, by its bytes",
+            "section 3",
+        ),
+        _setting(
+            "count_metadata",
+            "Count metadata",
+            SWITCH,
+            "the heuristic estimate includes the metadata of parts",
+            "section 3",
+        ),
         msgspec.structs.replace(
-            _setting("max_passes", "Passes", COUNT, "most passes of one compaction", "section 6", least=1), **passes
+            _setting("max_passes", "Passes", COUNT, "maximum passes of one compaction", "section 6", least=1), **passes
         ),
         _setting("marker_dash", "Marker dash", TEXT, "the dash in a summary's end marker", "section 7"),
         _setting(
             "summariser_share",
             "Summariser's share",
             SHARE,
-            "of the window: what the summariser may be given",
+            "share of the window that the summariser's input may fill",
             "section 6.4",
             **on_threshold,
         ),
-        _setting("output_share", "Summary's share", SHARE, "of the buffer: how long a summary may be", "section 4"),
-        _setting("words_per_token", "Words per token", NUMBER, "the limit as words", "section 4", most=10),
         _setting(
-            "fallback_excerpt", "Excerpt", COUNT, "of each text, in mechanical summaries", "section 7", unit="bytes"
+            "output_share",
+            "Summary's share",
+            SHARE,
+            "maximum length of a summary, as a share of the buffer",
+            "section 4",
+        ),
+        _setting(
+            "words_per_token",
+            "Words per token",
+            NUMBER,
+            "turns the summary's token limit into words",
+            "section 4",
+            most=10,
+        ),
+        _setting(
+            "fallback_excerpt",
+            "Excerpt",
+            COUNT,
+            "length of each text's excerpt in a mechanical summary",
+            "section 7",
+            unit="bytes",
         ),
         _setting(
             "recent_ratio",
             "Recent share",
             SHARE,
-            "of the window: what stays verbatim",
+            "share of the window kept verbatim",
             "section 10",
             not_in=_ALL if sliding else tuple(name for name in PROFILES if name != "tail"),
         ),
         _setting("name_request", "Name the request", SWITCH, "the continuation names the user's request", "section 7"),
-        *(_setting(name, f"Mend: {text}", SWITCH, text, "section 12") for name, text in MEND_HELP.items()),
+        *(_setting(name, f"Fix: {text}", SWITCH, text, "section 12") for name, text in MEND_HELP.items()),
     )
     return tuple(settings)
 
 
 MEND_HELP = {
     "mend_request": "later steps of the turn still name the user's request",
-    "mend_retry": "further passes are judged on calibrated tokens",
-    "mend_loop": "no compaction that cannot get below the threshold while the request fits the window",
+    "mend_retry": "further passes are decided on calibrated tokens",
+    "mend_loop": "no compaction that cannot get below the threshold, as long as the request fits the window",
     "mend_fallback": "a mechanical summary is never empty",
     "mend_growth": "a mechanical summary stays within the summary's budget",
-    "mend_marker": "a user's text that looks like a summary does not switch the injection off",
-    "mend_pairs": "a cut never parts a tool call from its result",
+    "mend_marker": "user text that looks like a summary does not prevent re-injection of the real one",
+    "mend_pairs": "a cut never separates a tool call from its result",
     "mend_tail": "the watermark of the sliding window covers only what was summarised",
-    "mend_stacking": "one continuation, however many passes the sliding window makes",
-    "mend_failure": "the sliding window replaces a failed summary by the mechanical one",
+    "mend_stacking": "one continuation message, however many passes the sliding window makes",
+    "mend_failure": "the sliding window replaces a failed summary with a mechanical one",
 }
 
 

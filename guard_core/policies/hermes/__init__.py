@@ -19,7 +19,7 @@ from guard_core.policies.settings import PolicyKind
 KIND = PolicyKind(
     "hermes",
     "Hermes",
-    "Prunes old tool results, keeps first messages and a tail by a budget of tokens, and summarises the middle.",
+    "Prunes old tool results, keeps the first messages and a tail within a token budget, and summarises the middle.",
     lambda **values: Hermes(HermesSettings(**values)),
     SETTINGS,
     PROFILES,
