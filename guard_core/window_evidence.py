@@ -198,5 +198,5 @@ def _doubt(window: Sourced, fired: list[int], said_automatic: bool) -> str:
     name = "automatic compaction" if said_automatic else "compaction"
     subject = f"the {name}" if len(fired) == 1 else f"all {len(fired):,} {name}s"
     low, high = f"{fired[0]:,}", f"{fired[-1]:,}"
-    when = f"{subject} fired at {high if low == high else f'{low} to {high}'} tokens"
+    when = f"{subject} took place at {high if low == high else f'{low} to {high}'} tokens"
     return f"{when}, below half of {window.value:,}: the agent had a smaller window, or a threshold set by hand"

@@ -188,7 +188,7 @@ def request_lost(story: Story, finding: Finding) -> None:
         end += 1
     same("last_absent", last, end)
     _blamed(story, finding, removals, start, quote)
-    if "nothing quotes it since" in finding.sentence and end + 1 < len(story.sent):
+    if "nothing has quoted it since" in finding.sentence and end + 1 < len(story.sent):
         raise Wrong(f"the request of step {end + 1} quotes it again")
 
 

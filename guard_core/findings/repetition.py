@@ -47,10 +47,10 @@ def loops(case: Case) -> list[Finding]:
 def _loop_sizes(case: Case, first: Fired, following: Fired) -> str:
     """From which size to which the first took the request, and where the next began."""
     if _is_guessed(case, first):
-        return "how much the first one removed is not known from this file"
+        return "this file does not say how much the first one removed"
     modelled = " (modelled)" if case.modelled[first.step] else ""
-    sizes = f"{first.before:,} tokens to {first.after:,}, the next began at {following.before:,}"
-    return f"the first took {sizes}{modelled}"
+    sizes = f"from {first.before:,} to {first.after:,} tokens, the next began at {following.before:,}"
+    return f"the first went {sizes}{modelled}"
 
 
 def thrashing(case: Case) -> list[Finding]:

@@ -75,7 +75,7 @@ def _what_happened(step: int, absence: Absence | None, lost: Removal, quoting: l
         return f"{left}; the summary still quotes it." if quoting else f"{left}; later messages quote it."
     before = f" {compactions_words(quoting).capitalize()} still quoted it." if quoting else ""
     if absence.is_final:
-        return f"{left}; nothing quotes it since.{before}"
+        return f"{left}; nothing has quoted it since.{before}"
     where = steps_words(absence.first, absence.last)
     return f"is in no request of {where} ({compactions_words([lost.compaction])}).{before}"
 
@@ -163,7 +163,7 @@ def _replayed(case: Case) -> list[Finding]:
         return []
     first, message = lost[0], int(users[lost[0].step])
     numbers = {"message": message, "compaction": first.index, "compactions": [item.index for item in lost]}
-    more = "" if len(lost) == 1 else f" So it is after {counted(len(lost) - 1, 'more compaction')}."
+    more = "" if len(lost) == 1 else f" The same holds after {counted(len(lost) - 1, 'more compaction')}."
     sentence = (
         f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without the user's "
         f"request (message {message + 1:,}) itself; only the summary can hold it.{more}"

@@ -53,7 +53,7 @@ def timing_gaps(case: Case) -> list[Finding]:
     first = caught[0]
     seen, now, line = (int(column[first.step]) for column in (real, decided, limit))
     subject = f"Compaction {first.index + 1:,} ({at_step(first.step)}) was caught only by the estimate"
-    more = "" if len(caught) == 1 else f" So were {len(caught) - 1:,} more."
+    more = "" if len(caught) == 1 else f" The same holds for {counted(len(caught) - 1, 'more compaction')}."
     sentence = f"{subject}: last count {seen:,}, estimate {now:,}, threshold {line:,}{if_window(case.window)}.{more}"
     numbers = {"seen": seen, "now": now, "threshold": line, "compactions": [item.index for item in caught]}
     return [_finding("timing_gap", INFO, case, sentence, numbers, [item.step for item in caught])]
@@ -91,7 +91,7 @@ def still_over(case: Case) -> list[Finding]:
         return []
     step = int(steps[0])
     limit, estimate = (int(trace.columns[name][step]) for name in ("threshold", "heuristic_sent"))
-    more = "" if len(steps) == 1 else f" The same at {counted(len(steps) - 1, 'more step')}."
+    more = "" if len(steps) == 1 else f" The same holds at {counted(len(steps) - 1, 'more step')}."
     sentence = (
         f"After the last pass at {at_step(step)} the request was still over the threshold of {limit:,} tokens "
         f"(estimated {estimate:,} before correction){if_window(case.window)}.{more}"
@@ -152,9 +152,9 @@ def inline_data(case: Case) -> list[Finding]:
     worst = min(early, key=lambda numbers: numbers["real"] / numbers["estimate"])
     more = "" if len(early) == 1 else f" {counted(len(early) - 1, 'more compaction')} like it."
     sentence = (
-        f"The compaction at {at_step(worst['step'])} fired on an estimate of {worst['estimate']:,} tokens, while the "
-        f"request had about {worst['real']:,} (modelled): {percent(worst['inline_share'])} of the estimate is inline "
-        f"data, counted by its bytes{if_window(case.window)}.{more}"
+        f"The compaction at {at_step(worst['step'])} was triggered by an estimate of {worst['estimate']:,} tokens, "
+        f"while the request had about {worst['real']:,} (modelled): {percent(worst['inline_share'])} of the estimate "
+        f"is inline data, counted by its bytes{if_window(case.window)}.{more}"
     )
     steps = [numbers["step"] for numbers in early]
     return [_finding("inline_data", WARNING, case, sentence, worst, steps, worst["step"])]
@@ -202,7 +202,7 @@ def lost_tails(case: Case) -> list[Finding]:
         return []
     first, ranges = losing[0]
     low, high, count = ranges[0][0], ranges[-1][1] - 1, sum(stop - start for start, stop in ranges)
-    more = "" if len(losing) == 1 else f" {counted(len(losing) - 1, 'more compaction')} lose theirs too."
+    more = "" if len(losing) == 1 else f" The same holds for {counted(len(losing) - 1, 'more compaction')}."
     sentence = (
         f"Compaction {first.index + 1:,} ({at_step(first.step)}) kept messages {low + 1:,} to {high + 1:,} verbatim, "
         f"and the next request has neither them nor a summary of them.{more}"

@@ -84,7 +84,7 @@ def doubted_window(case: Case) -> list[Finding]:
     low, high = min(fired), max(fired)
     between = f"at {high:,} tokens" if low == high else f"at {low:,} to {high:,} tokens"
     sentence = (
-        f"{counted(len(fired), 'compaction')} fired {between}, below half of the model table's window of "
+        f"{counted(len(fired), 'compaction')} took place {between}, below half of the model table's window of "
         f"{window.value:,}: the window is smaller, or the threshold was set by hand."
     )
     numbers = {"window": window.value, "low": low, "high": high, "compactions": len(fired)}
@@ -113,7 +113,8 @@ def overflows(case: Case) -> list[Finding]:
         f"at {at_step(worst)}, {percent(tokens / window - 1)} too many ({how})."
     )
     if answered == len(over):
-        sentence += " Yet they were answered: the window is larger, or the estimate too high."
+        subject = "it was" if answered == 1 else "they were"
+        sentence += f" Yet {subject} answered: the window is larger, or the estimate too high."
     numbers = {
         "window": window,
         "tokens": tokens,
@@ -167,7 +168,7 @@ def near_misses(case: Case) -> list[Finding]:
     tokens, window = int(case.tokens[worst]), case.window_at(worst)
     whose = "the window" if case.rests_on_window(worst) else "its model's window"
     how = " (modelled)" if case.modelled[worst] else ""
-    often = "" if len(tops) == 1 else f" It came above {percent(NEAR_MISS_SHARE)} {len(tops):,} times."
+    often = "" if len(tops) == 1 else f" The context rose above {percent(NEAR_MISS_SHARE)} {len(tops):,} times."
     sentence = (
         f"The request of {at_step(worst)} fills {percent(tokens / window)} of {whose}: {tokens:,} of {window:,} "
         f"tokens{how}{if_window_at(case, worst)}.{often}"
@@ -192,7 +193,7 @@ def late(case: Case) -> list[Finding]:
         return []
     step, came, index = pairs[0]
     tokens, window = int(case.tokens[step]), case.window_at(step)
-    more = "" if len(pairs) == 1 else f" {counted(len(pairs) - 1, 'later compaction')} too."
+    more = "" if len(pairs) == 1 else f" So did {counted(len(pairs) - 1, 'later compaction')}."
     sentence = (
         f"Compaction {index + 1:,} came too late, at {at_step(came)}: the request of {at_step(step)} has {tokens:,} "
         f"tokens, {percent(tokens / window - 1)} over the window of {window:,}{if_window_at(case, step)}.{more}"
@@ -219,7 +220,7 @@ def counted_over(case: Case) -> list[Finding]:
         return []
     first, tokens = over[0]
     window = case.window_at(first.step)
-    more = "" if len(over) == 1 else f" So it did before {counted(len(over) - 1, 'more compaction')}."
+    more = "" if len(over) == 1 else f" It did so before {counted(len(over) - 1, 'more compaction')}."
     sentence = (
         f"Before compaction {first.index + 1:,} ({at_step(first.step)}) the agent counted {tokens:,} tokens, over the "
         f"window of {window:,}{if_window_at(case, first.step)}: a provider refuses such a request.{more}"

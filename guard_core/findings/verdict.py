@@ -142,12 +142,14 @@ def _request(case: Case, finding: Finding) -> str:
             f"{_head(case)}after {at_step(finding.step)} the user's request is no longer sent verbatim for the rest of "
             "the turn."
         )
-    since = "since" if numbers["last_absent"] == len(case.tokens) - 1 else f"up to {at_step(numbers['last_absent'])}"
+    quoted = (
+        "has quoted it since"
+        if numbers["last_absent"] == len(case.tokens) - 1
+        else f"quotes it up to {at_step(numbers['last_absent'])}"
+    )
     quote = shortened(numbers["quote"], QUOTED_CHARS)
     quote += "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
-    return (
-        f'{_head(case)}your request "{quote}" left the context at {at_step(finding.step)}, nothing quotes it {since}.'
-    )
+    return f'{_head(case)}your request "{quote}" left the context at {at_step(finding.step)}, nothing {quoted}.'
 
 
 def _loop(case: Case, finding: Finding) -> str:
@@ -182,7 +184,7 @@ def _truncated(case: Case, finding: Finding) -> str:
 def _grown(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
-        f"{_head(case)}number {numbers['compaction'] + 1:,} made the request larger: {numbers['before']:,} to "
+        f"{_head(case)}compaction {numbers['compaction'] + 1:,} made the request larger: {numbers['before']:,} to "
         f"{numbers['after']:,} tokens at {at_step(finding.step)}{' (modelled)' if case.modelled[finding.step] else ''}."
     )
 

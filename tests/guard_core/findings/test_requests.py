@@ -34,7 +34,10 @@ def lost(built):
 def test_a_request_that_nothing_quotes_any_more_is_lost():
     (found,) = lost(talk(compaction(3)))
     assert (found.severity, found.step) == ("warning", 2)
-    assert found.sentence == f'Your request "{ASK}" left the context at step 3 (compaction 1); nothing quotes it since.'
+    assert (
+        found.sentence
+        == f'Your request "{ASK}" left the context at step 3 (compaction 1); nothing has quoted it since.'
+    )
     assert found.numbers["quote"] == ASK
     assert (found.numbers["message"], found.numbers["compaction"], found.numbers["quoted_by"]) == (0, 0, [])
     steps = [found.numbers[name] for name in ("last_step_verbatim", "first_absent", "last_absent")]
@@ -51,7 +54,7 @@ def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_
     (found,) = lost(talk(compaction(3, summary=f"Task: {ASK}"), compaction(5, summary="almost done")))
     assert (found.numbers["compaction"], found.numbers["compactions"], found.numbers["quoted_by"]) == (1, [0, 1], [0])
     assert found.step == 4
-    assert found.sentence.endswith("nothing quotes it since. Compaction 1 still quoted it.")
+    assert found.sentence.endswith("nothing has quoted it since. Compaction 1 still quoted it.")
 
 
 @pytest.mark.parametrize(

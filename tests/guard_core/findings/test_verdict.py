@@ -41,14 +41,14 @@ def verdict(built):
         (
             talk(compaction(3)),
             "request_lost",
-            '1 compaction; your request "Please rename the column …" left the context at step 3, nothing quotes it '
-            "since.",
+            '1 compaction; your request "Please rename the column …" left the context at step 3, nothing has '
+            "quoted it since.",
         ),
         (
             chat(*TWICE, compactions=CUTS[:1]),
             "request_lost",
-            '1 compaction; your request "Please begin with the report …" left the context at step 5, nothing quotes '
-            "it since.",
+            '1 compaction; your request "Please begin with the report …" left the context at step 5, nothing '
+            "has quoted it since.",
         ),
         (session(user("hello")), "no_calls", "No model call in this session."),
     ],

@@ -8,7 +8,7 @@ from inspector.models import Session
 from tests.guard_core.findings.cases import compaction
 from tests.guard_core.findings.test_requests import ASK, talk
 
-LOST = "left the context at step 3, nothing quotes it since."
+LOST = "left the context at step 3, nothing has quoted it since."
 
 
 @pytest.fixture
@@ -25,7 +25,10 @@ def page(client, row):
 def test_a_lost_request_is_quoted_in_the_verdict_and_among_the_findings(client, lost):
     text = page(client, lost)
     assert f"1 compaction; your request &quot;Please rename the column …&quot; {LOST}" in text
-    assert f"Your request &quot;{ASK}&quot; left the context at step 3 (compaction 1); nothing quotes it since." in text
+    assert (
+        f"Your request &quot;{ASK}&quot; left the context at step 3 (compaction 1); nothing has quoted it since."
+        in text
+    )
 
 
 def test_hostile_words_of_a_request_are_escaped(client, bring):
@@ -50,4 +53,6 @@ def test_a_session_that_has_grown_is_looked_through_again(client, bring):
     bring(native.write(talk(quoting)), "grows.json")
     bring(native.write(talk(quoting, compaction(5, summary="almost done"))), "grows.json")
     text = page(client, Session.objects.order_by("-created").first())
-    assert "left the context at step 5 (compaction 2); nothing quotes it since. Compaction 1 still quoted it." in text
+    assert (
+        "left the context at step 5 (compaction 2); nothing has quoted it since. Compaction 1 still quoted it." in text
+    )
