@@ -66,6 +66,7 @@ def _report(session: Session, explanation: Explanation) -> dict[str, Any]:
         "title": session.title,
         "agent": session.agent,
         "sentence": headline(explanation),
+        "compared": explanation.compared,
         "rule": None if explanation.rule is None else _fields(explanation.rule),
         "rules": [{**_place(stretch), **_fields(rule)} for stretch, rule in pairs],
         "compactions": [_fields(item) for item in explanation.compactions],
@@ -95,7 +96,7 @@ def _text(session: Session, explanation: Explanation) -> str:
     name = plain(session.title or session.source_id or "session")[:60]
     lines = [f"{name}: {plain(headline(explanation))}"]
     if explanation.rule is not None:
-        lines += _settings(explanation.rule)
+        lines += _settings(explanation.rule, explanation.compared)
     lines += [_inference_words(interval) for interval in explanation.inference]
     if explanation.missed:
         first = explanation.missed[0]
@@ -108,8 +109,8 @@ def _text(session: Session, explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _settings(rule: OwnRule) -> list[str]:
-    words = [f"  compares {rule.counter.replace('_', ' + ')} {rule.checks}"]
+def _settings(rule: OwnRule, compared: str) -> list[str]:
+    words = [f"  checks {rule.checks}: {compared}"]
     for item in rule.settings:
         value = "not known" if item.value is None else f"{item.value:,g} {item.unit}"
         if item.value is not None and float(item.value).is_integer():

@@ -20,7 +20,8 @@ class Explanation(msgspec.Struct, frozen=True):
     """A session beside the rule of its agent.
 
     `rules` has one rule per stretch (empty: the rule is not known, `unknown` says of whom). `auto` are the automatic
-    compactions, and those whose trigger the file does not say; `agrees` of them fit the rule.
+    compactions, and those whose trigger the file does not say; `agrees` of them fit the rule. `compared` is what the
+    rule of the main stretch counts, in words.
     """
 
     stretches: tuple[Stretch, ...]
@@ -31,14 +32,12 @@ class Explanation(msgspec.Struct, frozen=True):
     auto: int
     agrees: int
     unknown: str = ""
+    compared: str = ""
 
     @property
     def rule(self) -> OwnRule | None:
         """The rule of the stretch with most calls."""
-        if not self.rules:
-            return None
-        place = max(range(len(self.rules)), key=lambda index: self.stretches[index].stop - self.stretches[index].start)
-        return self.rules[place]
+        return self.rules[self.stretches.index(_main(self.stretches))] if self.rules else None
 
 
 def explain(
@@ -69,7 +68,13 @@ def explain(
         auto=len(own),
         agrees=sum(item.verdict is Agreement.AGREES for item in own),
         unknown="" if agent is not None else _name(session),
+        compared="" if agent is None else agent.counter(_main(stretches)).words,
     )
+
+
+def _main(stretches: tuple[Stretch, ...]) -> Stretch:
+    """The stretch with most calls."""
+    return max(stretches, key=lambda stretch: stretch.stop - stretch.start)
 
 
 def _name(session: Session) -> str:

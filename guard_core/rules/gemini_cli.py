@@ -7,6 +7,7 @@ there with a threshold below 33,000.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -21,7 +22,6 @@ from guard_core.rules.base import (
     Stretch,
     Typed,
     chosen,
-    part_of,
     percentage,
     window_setting,
     windows_of,
@@ -47,10 +47,15 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         settings=(window_setting(window), share),
         counter=PROMPT,
         relation=">=",
-        threshold=part_of(value / 100, window.value),
+        threshold=_threshold(value / 100, window.value),
         formula=f"{value:g} % of {window.value:,}",
         checks=Moment.BEFORE_CALL,
     )
+
+
+def _threshold(share: float, window: int) -> int:
+    """The smallest count that is not below the share of the window, which Gemini CLI does not round."""
+    return math.ceil(share * window)
 
 
 def _window(stretch: Stretch) -> Sourced:
@@ -66,7 +71,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     for window, other in windows_of(stretch._replace(window=_window(stretch))):
         for share in dict.fromkeys((SHARE / 100, *FRACTIONS, *PERCENTAGES)):
             text, changes = f"{share * 100:g} % of {window:,}", other + (share != SHARE / 100)
-            yield Hypothesis(text, part_of(share, window), changes)
+            yield Hypothesis(text, _threshold(share, window), changes)
 
 
 def held(ledger: Ledger, checks: Checks) -> Ints:

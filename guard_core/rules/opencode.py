@@ -30,6 +30,7 @@ from guard_core.sessions import Provenance
 MOST_OUTPUT = 32_000  # tokens; OUTPUT_TOKEN_MAX of OpenCode
 MOST_RESERVED = 20_000  # tokens, where the model has an input limit; COMPACTION_BUFFER of OpenCode
 STRICT_BEFORE = (1, 0)
+INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured with 252,000 as threshold
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -67,6 +68,8 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     default = rule(stretch, typed)
     if default.threshold is not None:
         yield Hypothesis(default.formula, default.threshold, 0)
+    text = f"{INPUT_LIMIT:,} (input limit) − {MOST_RESERVED:,}"
+    yield Hypothesis(text, INPUT_LIMIT - MOST_RESERVED, 1)
     for window, other in windows_of(stretch):
         for size in dict.fromkeys((MOST_OUTPUT, *(size for size in RESERVES if size < MOST_OUTPUT))):
             formula, changes = f"{window:,} − {size:,} (max output)", other + (size != MOST_OUTPUT)

@@ -73,7 +73,7 @@ def test_claude_code_takes_its_default_window_where_only_the_model_table_has_a_l
         ("opencode", 128_000, Provenance.USER, {"max_output_tokens": "16384"}, 111_616),
         ("opencode", 400_000, Provenance.USER, {"input_limit": "272000"}, 252_000),
         ("gemini-cli", 0, Provenance.USER, {}, 524_288),
-        ("gemini-cli", 0, Provenance.USER, {"compression_threshold": "20"}, 209_715),
+        ("gemini-cli", 0, Provenance.USER, {"compression_threshold": "20"}, 209_716),
         ("hermes", 200_000, Provenance.USER, {}, 150_000),
         ("hermes", 128_000, Provenance.USER, {}, 96_000),
         ("hermes", 32_000, Provenance.USER, {}, 27_200),
@@ -225,6 +225,11 @@ def test_an_open_bound_is_that_of_the_relation():
     assert strict.words == "at least 100 and below 103"
     equal = interval_of(stretch, "total", ">=", [Point(1, 100)], [Point(2, 103)])
     assert [value for value in range(95, 110) if equal.contains(value)] == [101, 102, 103]
+
+
+def test_the_input_limit_of_a_model_is_among_the_hypotheses_of_opencode():
+    found = explain(transcript("opencode", "1.18.33", prompts=(20_000, 251_000, 252_500, 30_000)))
+    assert "272,000 (input limit) − 20,000" in [item.formula for item in found.inference[0].hypotheses]
 
 
 def test_a_setting_that_the_rule_does_not_have_is_named_with_those_it_has():

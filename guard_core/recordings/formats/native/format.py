@@ -142,7 +142,7 @@ class _Draft:
                 f"{self.missing} of {self.counts['events']} events of this session are missing", self.line
             )
         events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
-        versions = tuple(item for item in self.header.versions if 0 <= item[0] <= len(events))
+        versions = tuple(sorted(item for item in self.header.versions if 0 <= item[0] <= len(events)))
         session = msgspec.structs.replace(self.header, events=events, versions=versions)
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in _KINDS})
 

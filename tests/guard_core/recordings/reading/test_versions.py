@@ -95,3 +95,10 @@ def test_a_codex_rollout_names_its_version():
         {"type": "response_item", "payload": {"type": "message", "role": "user", "content": []}},
     )
     assert read_as(CodexRolloutFormat(), rollout).sessions[0].versions == ((0, "0.169.0"),)
+
+
+def test_versions_of_an_export_that_point_outside_of_its_events_are_left_out():
+    (session,) = read_as(CLAUDE, TRANSCRIPT).sessions
+    data = write(session).replace(b'[[0,"2.1.14"],[2,"2.1.21"]]', b'[[99,"x"],[2,"2.1.21"],[-1,"y"],[0,"2.1.14"]]')
+    (again,) = read_as(NATIVE, data).sessions
+    assert again.versions == ((0, "2.1.14"), (2, "2.1.21"))
