@@ -14,14 +14,14 @@ from tests.services.databases import fresh_postgres
 from tests.services.folders import manage
 from tests.services.server import PATIENCE, ROOT, clean_environment
 
+pytestmark = pytest.mark.once
+
 PROMISE = 15.0  # seconds; with those until the lease has run out and an idle worker looks, fewer than 30
 # A worker as it is when it is killed: its row locked, PostgreSQL in the middle of a long statement.
 BUSY = """
 import django; django.setup()
 from django.db import connection, transaction
 from inspector.models import Tag
-
-pytestmark = pytest.mark.once
 with transaction.atomic(), connection.cursor() as cursor:
     Tag.objects.update(name="locked")
     print("locked", flush=True)

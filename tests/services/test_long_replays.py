@@ -16,7 +16,7 @@ from guard_core.simulator.big_files import write_claude_code
 from tests.benchmarks.measure_large import ended, send_file
 from tests.services.server import Answer, Running, running, until
 
-STEPS = 10_000  # with a window of 1,000 tokens each compacts: seconds of computing
+STEPS = 6_000  # with a window of 1,000 tokens each compacts: seconds of computing
 SLOW = "?window=1000"
 
 
@@ -71,6 +71,7 @@ def test_a_long_replay_shows_its_progress_and_then_its_page(served: tuple[Runnin
     assert f"{STEPS - 1:,} compactions" in page.text
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("page", ["", "steps", "estimator", "figure.json"])
 def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Running, str], page: str) -> None:
     server, session = served
@@ -82,6 +83,7 @@ def test_every_page_of_a_session_waits_for_its_replay_alike(served: tuple[Runnin
         assert "<h1" in until(lambda: shown(server, path)).text
 
 
+@pytest.mark.once
 def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) -> None:
     server, session = served
     answer = server.get(f"{session}figure.json?window=1002")
@@ -91,6 +93,7 @@ def test_a_chart_says_in_json_that_its_replay_runs(served: tuple[Running, str]) 
     assert said["state"] in ("waiting", "replaying")
 
 
+@pytest.mark.once
 def test_a_changed_setting_shows_the_progress_in_the_part_that_changes(served: tuple[Running, str]) -> None:
     server, session = served
     asked = {"HX-Request": "true", "HX-Target": "chart"}
@@ -102,12 +105,14 @@ def test_a_changed_setting_shows_the_progress_in_the_part_that_changes(served: t
     assert "<html" not in server.get(path, **asked).text
 
 
+@pytest.mark.once
 def test_the_page_of_a_progress_is_loaded_anew_when_the_replay_is_done(served: tuple[Running, str]) -> None:
     server, session = served
     asked = {"HX-Request": "true", "HX-Target": "replay"}
     until(lambda: server.get(session + SLOW, **asked).headers.get("hx-refresh") == "true")
 
 
+@pytest.mark.once
 def test_other_pages_answer_while_replays_run(served: tuple[Running, str]) -> None:
     server, session = served
     for number in (1, 2):
@@ -120,6 +125,7 @@ def test_other_pages_answer_while_replays_run(served: tuple[Running, str]) -> No
     assert answered >= 3
 
 
+@pytest.mark.once
 def test_whoever_asks_for_the_same_settings_joins_the_replay(served: tuple[Running, str]) -> None:
     server, session = served
     before = set(replaying(server))
@@ -129,6 +135,7 @@ def test_whoever_asks_for_the_same_settings_joins_the_replay(served: tuple[Runni
     cancel(server, session, f"{session}?window=1200")
 
 
+@pytest.mark.once
 def test_two_replays_run_at_a_time_and_the_others_wait(served: tuple[Running, str]) -> None:
     server, session = served
     paths = [f"{session}figure.json?window=121{number}" for number in range(4)]
@@ -142,6 +149,7 @@ def test_two_replays_run_at_a_time_and_the_others_wait(served: tuple[Running, st
         cancel(server, session, path.replace("figure.json", ""))
 
 
+@pytest.mark.once
 def test_a_cancelled_replay_ends_for_all_who_wait_and_says_so(served: tuple[Running, str]) -> None:
     server, session = served
     path = f"{session}?window=1300"
@@ -168,6 +176,7 @@ def cancel(server: Running, session: str, path: str) -> Answer:
     return server.post(f"{session}replay/cancel", f"replay={found[1]}".encode())
 
 
+@pytest.mark.once
 def test_a_finished_replay_is_not_replayed_again_by_the_next_server(recording: Path, tmp_path: Path) -> None:
     with running(tmp_path) as server:
         session = imported(server, recording)
@@ -189,6 +198,7 @@ def test_a_finished_replay_is_not_replayed_again_by_the_next_server(recording: P
     assert result.read_bytes() == written, "the damaged one was replaced"
 
 
+@pytest.mark.once
 def test_a_killed_server_leaves_no_replay_behind(recording: Path, tmp_path: Path) -> None:
     with running(tmp_path) as server:
         session = imported(server, recording)
@@ -198,6 +208,7 @@ def test_a_killed_server_leaves_no_replay_behind(recording: Path, tmp_path: Path
         until(lambda: not Path(f"/proc/{process}").exists() or "Z" in Path(f"/proc/{process}/stat").read_text())
 
 
+@pytest.mark.once
 def test_a_replay_whose_process_dies_says_so_and_can_be_asked_for_again(served: tuple[Running, str]) -> None:
     server, session = served
     path = f"{session}?window=1400"

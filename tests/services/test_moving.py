@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,13 +59,12 @@ def empty(target: str) -> str:
     return target
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs Python in the checkout, with a data folder of its own and SQLite unless told otherwise."""
+def runner_on(data_dir: Path) -> Run:
+    """Runs Python in the checkout with a data folder, on SQLite unless told otherwise."""
 
     def runner(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         plain = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-        settings = {"DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "inspector.project.settings"}
+        settings = {"DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "inspector.project.settings"}
         return subprocess.run(
             [sys.executable, *arguments], cwd=ROOT, env=plain | settings | environment, capture_output=True, text=True
         )
@@ -72,13 +72,29 @@ def run(tmp_path: Path) -> Run:
     return runner
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A data folder with two samples; the digests of what is stored and of its replay."""
+    folder = tmp_path_factory.mktemp("source")
+    run = runner_on(folder / "data")
+    names = ("small-window", "unpersisted-loop")
+    for name in names:
+        (folder / f"{name}.jsonl").write_bytes(native.write(SAMPLES[name].build()))
+    assert run("manage.py", "import", *(str(folder / f"{name}.jsonl") for name in names)).returncode == 0
+    return folder / "data", run("-c", DIGESTS).stdout
+
+
 @pytest.fixture
-def stored(run: Run, tmp_path: Path) -> str:
-    """Two samples imported on SQLite; the digests of what is stored and of its replay."""
-    for name in ("small-window", "unpersisted-loop"):
-        (tmp_path / f"{name}.jsonl").write_bytes(native.write(SAMPLES[name].build()))
-        assert run("manage.py", "import", str(tmp_path / f"{name}.jsonl")).returncode == 0
-    return run("-c", DIGESTS).stdout
+def run(tmp_path: Path) -> Run:
+    """Runs Python with a data folder of this test."""
+    return runner_on(tmp_path / "data")
+
+
+@pytest.fixture
+def stored(source: tuple[Path, str], tmp_path: Path) -> str:
+    """The samples in the data folder of this test; their digests."""
+    shutil.copytree(source[0], tmp_path / "data")
+    return source[1]
 
 
 def test_every_digest_is_the_same_on_the_other_database(stored, run, empty):

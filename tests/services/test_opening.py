@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -18,20 +19,32 @@ pytestmark = pytest.mark.once
 OLD = "0003"  # migrations of the first release but one
 
 
-@pytest.fixture
-def used(tmp_path: Path) -> Path:
-    """A data folder that a server has used."""
-    with running(tmp_path, DATABASE_URL="") as started:
+@pytest.fixture(scope="module")
+def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("used")
+    with running(folder, DATABASE_URL="") as started:
         started.stop()
-    return tmp_path
+    return folder
+
+
+@pytest.fixture(scope="module")
+def old_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("old")
+    assert manage(folder, "migrate", "inspector", OLD, "-v0").returncode == 0
+    change(folder, "INSERT INTO inspector_tag (name) VALUES ('kept')")
+    return folder
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
+def used(used_folder: Path, tmp_path: Path) -> Path:
+    """A data folder that a server has used."""
+    return shutil.copytree(used_folder, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def old(old_folder: Path, tmp_path: Path) -> Path:
     """A data folder of an older version, with a tag in it."""
-    assert manage(tmp_path, "migrate", "inspector", OLD, "-v0").returncode == 0
-    change(tmp_path, "INSERT INTO inspector_tag (name) VALUES ('kept')")
-    return tmp_path
+    return shutil.copytree(old_folder, tmp_path, dirs_exist_ok=True)
 
 
 def tags(data_dir: Path) -> list[tuple]:

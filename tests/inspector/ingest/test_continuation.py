@@ -20,7 +20,11 @@ from tests.builders import model, session, user
 
 pytestmark = pytest.mark.django_db
 
-EVENTS = [user("first needle"), model("one"), user("second needle"), model("two"), user("third needle"), model("three")]
+LONG = "in a haystack of more bytes than a beginning must have to mean anything"
+EVENTS = [
+    *(user(f"first needle {LONG}"), model("one"), user("second needle"), model("two")),
+    *(user("third needle"), model("three")),
+]
 
 
 def jsonl(count: int) -> bytes:
@@ -49,8 +53,7 @@ def index_all() -> None:
 
 
 @pytest.fixture
-def short(db, folders, monkeypatch) -> Session:
-    monkeypatch.setattr(continuation, "SMALLEST", 10)
+def short(db, folders) -> Session:
     read_into(jsonl(4))
     return Session.objects.get()
 

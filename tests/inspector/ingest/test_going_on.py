@@ -190,10 +190,11 @@ def test_an_older_file_that_is_read_again_brings_nothing_new(bring, again):
     assert sorted((row.source_id, row.events) for row in Session.objects.all()) == [("one", 2), ("two", 3)]
 
 
-def test_a_first_message_may_have_grown_too(bring, monkeypatch):
-    monkeypatch.setattr(continuation, "SMALLEST", 10)
-    whole = SEEDS["codex as printed"]
-    bring(b"".join(whole.splitlines(keepends=True)[:2]), "x.jsonl", strict=False)
+def test_a_first_message_may_have_grown_too(bring):
+    whole = SEEDS["codex as printed"].replace(b"List files", b"List all the files " * 10)
+    beginning = b"".join(whole.splitlines(keepends=True)[:2])
+    assert len(beginning) > continuation.SMALLEST
+    bring(beginning, "x.jsonl", strict=False)
     row = Session.objects.get()
     bring(whole, "x.jsonl")
     assert Session.objects.get().pk == row.pk
