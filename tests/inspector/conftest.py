@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.http import HttpResponse
+from django.test import Client
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
@@ -17,6 +20,38 @@ from inspector.project.health import beat
 from tests.builders import model, session, tool_call, tool_result, user
 
 Importer = Callable[..., Import]
+
+VERBATIM = re.compile(r"(<(?:pre|textarea|script|style)\b.*?</(?:pre|textarea|script|style)>)", re.DOTALL)
+TAG = re.compile(r"<[a-zA-Z/](?:\"[^\"]*\"|'[^']*'|[^\"'>])*>")
+BLOCKS = (
+    "article|aside|body|caption|dd|details|dialog|div|dl|dt|fieldset|figcaption|figure|footer|form|h1|h2|h3|head|header|"
+    "html|legend|li|link|main|meta|nav|ol|option|p|section|select|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
+)
+BESIDE_BLOCKS = re.compile(rf" ?(</?(?:{BLOCKS})\b(?:\"[^\"]*\"|'[^']*'|[^\"'>])*>) ?")
+
+
+def as_displayed(html: str) -> str:
+    """A page without the white space that a browser ignores."""
+    pieces = VERBATIM.split(html)
+    for place in range(0, len(pieces), 2):
+        plain = re.sub(r"[ \t\n\f\r]+", " ", pieces[place])  # a non-breaking space is displayed
+        pieces[place] = BESIDE_BLOCKS.sub(r"\1", TAG.sub(lambda tag: re.sub(" (?=/?>$)", "", tag[0]), plain))
+    return "".join(pieces)
+
+
+class PageClient(Client):
+    """Gets pages as a browser displays them, so that no test depends on how a template is broken into lines."""
+
+    def request(self, **request: Any) -> HttpResponse:
+        response = super().request(**request)
+        if not response.streaming and response.headers.get("Content-Type", "").startswith("text/html"):
+            response.content = as_displayed(response.content.decode()).encode()
+        return response
+
+
+@pytest.fixture
+def client() -> PageClient:
+    return PageClient()
 
 
 @pytest.fixture(autouse=True)
