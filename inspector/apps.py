@@ -4,6 +4,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db.backends.signals import connection_created
+from django.db.models.signals import post_migrate
 
 # PostgreSQL looks for a client that is gone in the middle of a statement, and for a machine that is, only when it is
 # told to: until then it keeps what that client has locked. Milliseconds, seconds, seconds, probes.
@@ -25,9 +26,18 @@ class InspectorConfig(AppConfig):
         from inspector.project import checks  # noqa: F401 - registers the system checks
 
         connection_created.connect(_notice_the_dead)
+        post_migrate.connect(_make_default_project, sender=self)
 
 
 def _notice_the_dead(connection: Any, **_: Any) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("; ".join(f"SET {name} = {value}" for name, value in NOTICE_THE_DEAD.items()))
+
+
+def _make_default_project(using: str, apps: Any = None, **_: Any) -> None:
+    """It is there from the beginning, and again where a database was emptied."""
+    from inspector.models.projects import default_project
+
+    if apps is None or "project" in apps.all_models["inspector"]:  # else an older version has the database again
+        default_project(using)

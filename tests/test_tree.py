@@ -1,4 +1,8 @@
-"""No module needs itself, directly or through others, imports inside functions counted; a page is one folder."""
+"""Rules that are read off the source of the packages.
+
+No module needs itself, directly or through others, imports inside functions counted; a page is one folder. No module
+asks the database for the rows of all projects, but for those that are named here with their reason.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,32 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("guard_core", "inspector")
+
+# Modules that use `Model.unscoped`, `Model._base_manager` or SQL of their own: why rows of any project may be meant.
+ALL_PROJECTS = {
+    "inspector.apps": "a setting of the connection",
+    "inspector.data_folder.backup": "a backup holds every project",
+    "inspector.data_folder.durable": "a setting of the connection",
+    "inspector.data_folder.moving": "a move takes every project along",
+    "inspector.data_folder.sweeping": "bytes are shared by projects; they go with the last one that has them",
+    "inspector.data_folder.uncertain": "as above",
+    "inspector.ingest.importing": "a worker resolves the job that it was handed",
+    "inspector.ingest.uploads": "bytes are shared by projects; they go with the last one that has them",
+    "inspector.jobs.assessing": "a worker does what is left to do, whosever it is",
+    "inspector.jobs.estimating": "as above",
+    "inspector.jobs.indexing": "as above",
+    "inspector.jobs.leased": "as above; the jobs of dead workers are taken back",
+    "inspector.jobs.recounting": "a worker resolves the job that it was handed",
+    "inspector.jobs.recovery": "the jobs of dead workers are taken back",
+    "inspector.pages.gallery.runs": "a worker resolves the job that it was handed",
+    "inspector.project.health": "whether the database answers",
+    "inspector.replays.__main__": "a process resolves the session that it was handed",
+    "inspector.replays.stored": "files of sessions that are gone are swept",
+    "inspector.storage.deleting": "what was deleted is purged, and texts that no project names",
+    "inspector.storage.text_index": "SQL that names a session, or a project",
+    "inspector.storage.texts": "SQL that stores the texts and events of one session",
+}
+EVERYTHING = ("unscoped", "_base_manager", "_default_manager", "cursor")
 
 Graph = dict[str, set[str]]
 
@@ -114,3 +144,23 @@ def test_a_page_has_a_template_folder_and_a_test_folder_of_its_name():
     pages = {path.parent.name for path in PAGES.glob("*/views.py")}
     assert pages - WITHOUT_TEMPLATES <= {path.name for path in (ROOT / "templates" / "inspector").iterdir()}
     assert pages - TESTED_ELSEWHERE <= {path.name for path in (ROOT / "tests/inspector/pages").iterdir()}
+
+
+def asks_for_everything(source: str) -> bool:
+    """Does a module reach rows without naming a project or a row in hand."""
+    return any(isinstance(node, ast.Attribute) and node.attr in EVERYTHING for node in ast.walk(ast.parse(source)))
+
+
+def test_rows_of_all_projects_are_asked_for_in_named_places_alone():
+    modules = {name: path for name, path in files(ROOT).items() if name.startswith("inspector.")}
+    asking = {name for name, path in modules.items() if asks_for_everything(path.read_text())}
+    assert {name for name in asking if ".migrations." not in name} == set(ALL_PROJECTS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["Session.unscoped.all()", "row._base_manager.get()", "with connection.cursor() as c: pass"],
+)
+def test_a_way_around_the_managers_is_found(source):
+    assert asks_for_everything(source)
+    assert not asks_for_everything("Session.objects.of(project).filter(pk=1)")

@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from inspector.jobs import hints
-from inspector.models import Import
+from inspector.models import Import, default_project
 
 LOOK_EVERY = 0.15  # seconds between two looks at the row while somebody watches
 LONGEST_WATCH = 3600.0  # seconds
@@ -78,4 +78,5 @@ class ImportConsumer(SafeConsumer):
 
     @database_sync_to_async
     def _look(self) -> tuple[Any, ...] | None:
-        return Import.objects.filter(pk=self.job_id).values_list("state", "phase", "done").first()
+        imports = Import.objects.of(default_project())
+        return imports.filter(pk=self.job_id).values_list("state", "phase", "done").first()

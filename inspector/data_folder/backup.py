@@ -115,7 +115,8 @@ def _sqlite(folder: Path) -> tuple[Path, list[Digests]]:
             raise BackupFailed(
                 "The copy of the database is damaged; is the database itself? See PRAGMA integrity_check."
             )
-        rows = copy.execute(f"SELECT sha256, wal_sha256 FROM {Recording._meta.db_table} ORDER BY 1, 2").fetchall()
+        table = Recording._meta.db_table
+        rows = copy.execute(f"SELECT DISTINCT sha256, wal_sha256 FROM {table} ORDER BY 1, 2").fetchall()
     finally:
         source.close()
         copy.close()
@@ -134,7 +135,8 @@ def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             cursor.execute("SELECT pg_export_snapshot()")
             snapshot = cursor.fetchone()[0]
-        recordings = list(Recording.objects.order_by("sha256", "wal_sha256").values_list("sha256", "wal_sha256"))
+        digests = Recording.unscoped.order_by("sha256", "wal_sha256").values_list("sha256", "wal_sha256")
+        recordings = list(digests.distinct())
         command = [program, "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={path}"]
         done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
     if done.returncode:

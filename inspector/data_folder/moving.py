@@ -11,6 +11,8 @@ from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connections, models, transaction
 
+from inspector.models import Project
+from inspector.models.projects import DEFAULT_SLUG
 from inspector.project.settings import database
 
 TARGET = "target"
@@ -47,9 +49,12 @@ def _models() -> list[type[models.Model]]:
 
 
 def _refuse_if_used() -> None:
-    used = [model._meta.verbose_name_plural for model in _models() if model._base_manager.using(TARGET).exists()]
+    rows = ((model, model._base_manager.using(TARGET)) for model in _models())
+    found = ((model, stored.exclude(slug=DEFAULT_SLUG) if model is Project else stored) for model, stored in rows)
+    used = [model._meta.verbose_name_plural for model, stored in found if stored.exists()]
     if used:
         raise MoveFailed(f"The target holds {used[0]} already; nothing was copied. Give an empty database.")
+    Project.objects.using(TARGET).delete()  # the one that the migrations made; ours comes in its place
 
 
 def _copy(model: type[models.Model], say: Callable[[str], object]) -> int:

@@ -57,8 +57,8 @@ def _sweep_incoming(age: float) -> None:
 def _drop_unneeded() -> None:
     """Drop recordings that nothing needs, whose deletion was killed half way."""
     needed = (
-        Session.objects.filter(recording=OuterRef("pk")),
-        Import.objects.filter(recording=OuterRef("pk"), state__in=UNDER_WAY),
+        Session.unscoped.filter(recording=OuterRef("pk")),
+        Import.unscoped.filter(recording=OuterRef("pk"), state__in=UNDER_WAY),
     )
-    for key in Recording.objects.filter(*(~Exists(rows) for rows in needed)).values_list("pk", flat=True):
+    for key in Recording.unscoped.filter(*(~Exists(rows) for rows in needed)).values_list("pk", flat=True):
         drop_unused(key)

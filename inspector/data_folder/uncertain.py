@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,6 +19,16 @@ from inspector.models import Recording
 from inspector.models.recordings import WAL
 
 NOTE = "uncertain-"  # and the name of the bytes, and one of its own
+
+
+def hold(name: str) -> None:
+    """Until the end of the transaction under way no other one brings or removes the bytes of this name: a project may
+    be given a file at the moment at which another one lets go of it. To be called before a row is locked. SQLite has
+    one writer anyway."""
+    if connection.vendor == "postgresql":
+        key = int.from_bytes(sha256(name.encode()).digest()[:8], "big", signed=True)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
 
 
 @contextmanager
@@ -42,10 +53,10 @@ def settle(note: Path) -> None:
     name = note.name.removeprefix(NOTE).rpartition("-")[0]
     path = Path(settings.RECORDINGS_DIR) / name[:2] / name
     log = path.with_name(name + WAL)
-    if (path.exists() or log.exists()) and not _is_named(name):
+    if (path.exists() or log.exists()) and not is_named(name):
         with transaction.atomic():
             _wait_for_uploads()
-            if not _is_named(name):
+            if not is_named(name):
                 path.unlink(missing_ok=True)
                 log.unlink(missing_ok=True)
     note.unlink(missing_ok=True)
@@ -58,7 +69,8 @@ def _wait_for_uploads() -> None:
             cursor.execute(f"LOCK TABLE {connection.ops.quote_name(Recording._meta.db_table)} IN SHARE MODE")
 
 
-def _is_named(name: str) -> bool:
-    with_logs = Recording.objects.exclude(wal_sha256="")
-    plain = Recording.objects.filter(sha256=name, wal_sha256="")
+def is_named(name: str) -> bool:
+    """Does a recording of any project have the bytes of this name."""
+    with_logs = Recording.unscoped.exclude(wal_sha256="")
+    plain = Recording.unscoped.filter(sha256=name, wal_sha256="")
     return plain.exists() or any(recording.path.name == name for recording in with_logs.iterator())

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from inspector.data_folder.durable import synced_commits
 from inspector.ingest.importing import start_import, submit
 from inspector.ingest.uploads import Received, add_log
-from inspector.models import Import
+from inspector.models import Import, Project
 from inspector.models.recordings import WAL
 
 STORED = ("ses_", "msg_", "prt_")  # how the files of OpenCode's storage folder are named
@@ -40,15 +40,15 @@ def arranged(files: Sequence[Place]) -> list[Unit]:
     return units
 
 
-def add(received: Received, *, strict: bool = True, window: int | None = None) -> Import:
-    """The import of one recording, on the disk when it returns. A log that has grown, or was not there before, makes
-    its database be read again."""
+def add(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+    """The import of one recording into a project, on the disk when it returns. A log that has grown, or was not there
+    before, makes its database be read again."""
     try:
         with synced_commits():
-            recording = add_log(received)
+            recording = add_log(project, received)
             if recording is not None:
                 return start_import(recording, strict=strict, window=window)
-            return submit(received, strict=strict, window=window)
+            return submit(project, received, strict=strict, window=window)
     finally:
         received.drop()
 

@@ -40,7 +40,7 @@ ASIDE = 1_000_000_000  # added to the places of sessions in a file that is read 
 
 
 class Continuation:
-    """The stored sessions that those of a recording extend, if any."""
+    """The stored sessions of its project that those of a recording extend, if any."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -50,6 +50,8 @@ class Continuation:
         self.leaves_texts = False  # texts, or rows whose events another row has now, to be purged
         self._sources = {self.grown.pk} if self.grown else set()  # recordings that sessions were taken from
         self._aside = 0
+        self._sessions = Session.objects.of(recording.project_id)
+        self._recordings = Recording.objects.of(recording.project_id)
 
     def may_extend(self, ordinal: int, format_name: str, source_id: str) -> bool:
         """Is a session stored that one of this place and name could extend."""
@@ -97,12 +99,12 @@ class Continuation:
                 old.delete()
         for pk in self._sources - {self.recording.pk}:
             contained = self.grown is not None and pk == self.grown.pk
-            if contained and not Session.objects.filter(recording=pk).exists():
-                self.recording.older.add(*Recording.objects.filter(newer=pk).exclude(pk=self.recording.pk))
-                Import.objects.filter(recording=pk).update(recording=self.recording)
+            if contained and not self._sessions.filter(recording=pk).exists():
+                self.recording.older.add(*self._recordings.filter(newer=pk).exclude(pk=self.recording.pk))
+                Import.objects.of(self.recording.project_id).filter(recording=pk).update(recording=self.recording)
                 transaction.on_commit(partial(drop_unused, pk))
             else:
-                older = Recording.objects.filter(Q(pk=pk) | Q(newer=pk)).exclude(pk=self.recording.pk)
+                older = self._recordings.filter(Q(pk=pk) | Q(newer=pk)).exclude(pk=self.recording.pk)
                 self.recording.older.add(*older)
 
     def _set_aside(self) -> None:
@@ -131,7 +133,7 @@ class Continuation:
 
     def _behind(self, format_name: str, name: str) -> QuerySet[Session]:
         """Sessions of newer files that hold this one's."""
-        newer = Session.objects.filter(recording__in=self.recording.newer.all(), deleted=None, ordinal__gte=0)
+        newer = self._sessions.filter(recording__in=self.recording.newer.all(), deleted=None, ordinal__gte=0)
         return newer.filter(format=format_name[:40], source_id=name[:200])
 
     def _longer(self, value: CoreSession) -> Session | None:
@@ -152,7 +154,7 @@ class Continuation:
 
     def _candidates(self, ordinal: int, format_name: str, name: str, *, first: bytes = b"") -> Iterator[Session]:
         """Sessions that may be the same one, the likeliest first; locked, where the `first` text of it is known."""
-        alike = Session.objects.filter(format=format_name[:40], ordinal__gte=0)
+        alike = self._sessions.filter(format=format_name[:40], ordinal__gte=0)
         alike = alike.select_for_update(of=("self",)) if first else alike
         if self.grown is not None:
             left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session went on with
@@ -163,8 +165,8 @@ class Continuation:
             elsewhere = elsewhere.filter(recording__name=self.recording.name, calls__gt=0)
         if first:
             elsewhere = elsewhere.filter(log__seq=0, log__payload_id=first)
-        elsewhere = elsewhere.annotate(moved=~Q(ordinal=ordinal))
-        yield from elsewhere.order_by("moved", "-events", "pk")[:COMPARED]
+        ordered = elsewhere.annotate(moved=~Q(ordinal=ordinal)).order_by("moved", "-events", "pk")
+        yield from ordered[:COMPARED]
 
 
 def _holds(value: CoreSession, old: Session, kept: int) -> bool:
@@ -229,10 +231,11 @@ def find_grown(recording: Recording) -> Recording | None:
     that is its beginning, byte for byte, and still has sessions."""
     if recording.sessions.filter(ordinal__gte=0).exists():
         return recording
-    shorter = Recording.objects.filter(size__gte=SMALLEST, size__lt=recording.size, sessions__deleted=None)
+    stored = Recording.objects.of(recording.project_id)
+    shorter = stored.filter(size__gte=SMALLEST, size__lt=recording.size, sessions__deleted=None)
     sizes = sorted(shorter.exclude(sessions=None).values_list("size", flat=True).distinct())
     digests = _digests(recording, sizes)
-    return Recording.objects.filter(sha256__in=digests, sessions__deleted=None).order_by("-size").first()
+    return stored.filter(sha256__in=digests, sessions__deleted=None).order_by("-size").first()
 
 
 def _digests(recording: Recording, sizes: list[int]) -> list[str]:

@@ -186,7 +186,7 @@ class _Intake:
         attribution = attribute(ledger)
         judged = judge_session(session)
         words = request_words(session, ledger, self._watched(convert.stored_events(texts)))
-        facts = Facts(session, ledger, attribution, _in_use(session, judged), words)
+        facts = Facts(session, ledger, attribution, _in_use(session, judged, self._continuation.recording), words)
         counts = session_counts(facts, self._tally.tools.counts)
         stored = attribution if ledger.event_count else None
         self.counted.append(Counted(session, ledger, stored, judged.sourced, counts))
@@ -199,10 +199,10 @@ class _Intake:
             yield event
 
 
-def _in_use(session: CoreSession, judged: WindowJudgement) -> WindowJudgement:
+def _in_use(session: CoreSession, judged: WindowJudgement, recording: Recording) -> WindowJudgement:
     """The window that a person stated for the session's model, where it takes the place of the one that was judged."""
     model = main_model(session)[:200]
-    stated = stated_window(model, session.format, judged.source.value)
+    stated = stated_window(recording.project_id, model, session.format, judged.source.value)
     return judge_session(session, Sourced(stated, Provenance.USER, f"set for {model}")) if stated else judged
 
 
@@ -213,8 +213,8 @@ def _take_back(row: Session, count: int, watch: Watcher) -> None:
         search.forget(row, count, until=time.monotonic() + FORGET_SECONDS)
         watch.stored(0)
     with transaction.atomic():
-        EventRow.objects.filter(session=row, seq__gte=count).delete()
-        Session.objects.filter(pk=row.pk).update(events=count)
+        EventRow.objects.in_session(row).filter(seq__gte=count).delete()
+        Session.objects.row(row).update(events=count)
 
 
 def _is_packed(recording: Recording) -> bool:

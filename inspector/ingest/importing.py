@@ -29,7 +29,7 @@ from inspector.ingest.reading.reader import BATCH, Options
 from inspector.ingest.uploads import Received, drop_unused, keep
 from inspector.jobs import hints
 from inspector.jobs.leased import LeasedJob
-from inspector.models import Import, Recording, Session
+from inspector.models import Import, Project, Recording, Session
 from inspector.models.windows import stated_window
 from inspector.project.trouble import DISK_FULL, trouble_of
 from inspector.storage import deleting
@@ -83,14 +83,14 @@ class Cancelled(Exception):
     """The user asked to stop, or another worker took the import over."""
 
 
-def submit(received: Received, *, strict: bool = True, window: int | None = None) -> Import:
-    """The import of these bytes: the one that brought their session, the one under way, or a new one.
+def submit(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+    """The import of these bytes into a project: the one that brought their session, the one under way, or a new one.
 
     A session that was taken off the list comes back. `window`: tokens, by the user; then the file is read again.
     """
     try:
         with uncertain(received.place), transaction.atomic():
-            recording = keep(received)
+            recording = keep(project, received)
             return _known(recording, window) or _enqueue(recording, received.name, strict=strict, window=window)
     finally:
         received.path.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def submit(received: Received, *, strict: bool = True, window: int | None = None
 def sessions_of(job: Import) -> QuerySet[Session]:
     """The sessions that an import brought, those off the list too; they may go on in a newer file by now."""
     report = report_of(job)
-    return Session.objects.filter(pk__in=report.sessions if report else (), ordinal__gte=0)
+    return Session.objects.of(job.project_id).filter(pk__in=report.sessions if report else (), ordinal__gte=0)
 
 
 def report_of(job: Import) -> Report | None:
@@ -112,7 +112,7 @@ def only_session_of(job: Import) -> Session | None:
     report = report_of(job)
     if report is None or report.problem_count or len(report.sessions) != 1:
         return None
-    return Session.objects.filter(pk=report.sessions[0], deleted=None).first()
+    return sessions_of(job).filter(pk=report.sessions[0], deleted=None).first()
 
 
 def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
@@ -132,14 +132,15 @@ def _known(recording: Recording, window: int | None) -> Import | None:
 
 def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
     """Job and queue entry in one transaction: neither can be there without the other."""
-    job = Import.objects.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
+    imports = Import.objects.of(recording.project_id)
+    job = imports.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
     IMPORTS.enqueue(job)
     return job
 
 
 def cancel_import(job: Import) -> None:
     """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
-    _end(Import.objects.filter(pk=job.pk, state__in=UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
+    _end(Import.objects.row(job).filter(state__in=UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
     hints.send(job.pk)
 
 
@@ -181,7 +182,7 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
     lease = IMPORTS.take(job_id)
     if not lease:
         return
-    job = Import.objects.select_related("recording").get(pk=job_id)
+    job = Import.unscoped.select_related("recording").get(pk=job_id)
     watch = (watching or Watch)(job, lease, pace)
     try:
         _read_and_store(job, watch)
@@ -248,7 +249,7 @@ class Watch:
             return
         self.looked = True
         of_model = window_of(CoreSession(events=(), calls=(), model=found.model))
-        stated = stated_window(found.model[:200], "", of_model.source.value)
+        stated = stated_window(self.job.project_id, found.model[:200], "", of_model.source.value)
         window = self.job.window or found.window or stated or of_model.value
         self.note(first_look=msgspec.json.encode(look_of(found, window, whole=whole)).decode())
 
@@ -327,7 +328,7 @@ def _read_and_store(job: Import, watch: Watch) -> None:
             value = _titled(session, recording) if len(counted) > 1 else session
             rows.append(continuation.store(ordinal, value, ledger, attribution, **more))
         continuation.close(len(rows))
-        Recording.objects.filter(pk=recording.pk).update(format=done.format)
+        Recording.objects.row(recording).update(format=done.format)
         stored = {"sessions": rows, "known": continuation.known, "extended": continuation.extended}
         whole = {name: tuple(str(row.pk) for row in some) for name, some in stored.items()}
         watch.close(msgspec.structs.replace(report, **whole))

@@ -16,12 +16,11 @@ from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.data_folder.durable import sync_folder
-from inspector.data_folder.uncertain import uncertain
-from inspector.models import Import, Recording, Session
+from inspector.data_folder.uncertain import hold, is_named, uncertain
+from inspector.models import Import, Project, Recording
 from inspector.models.recordings import stored_at
 
 MAX_NAME_CHARS = 120
@@ -122,19 +121,21 @@ def _check_size(size: int) -> None:
         raise LimitExceeded(f"the file is larger than the limit of {limit:,} bytes (setting MAX_UPLOAD_BYTES)")
 
 
-def keep(received: Received) -> Recording:
-    """The recording with these bytes, its row locked until the end of the transaction; the file is in its place.
+def keep(project: Project, received: Received) -> Recording:
+    """The recording of a project with these bytes, its row locked until the end of the transaction; the file is in its
+    place.
 
     A database without its log is part of one that has a log: then it is that recording.
     """
     wal = received.wal.sha256 if received.wal else ""
+    hold(received.place)
     for _ in range(3):
-        known = _known(received.sha256, wal)
+        known = _known(project, received.sha256, wal)
         if known is not None:
             break
         try:
             with transaction.atomic():
-                known = Recording.objects.create(
+                known = Recording.objects.of(project).create(
                     sha256=received.sha256, wal_sha256=wal, size=received.size, name=received.name
                 )
         except IntegrityError:  # the same bytes are being stored by another request
@@ -146,8 +147,8 @@ def keep(received: Received) -> Recording:
     return known
 
 
-def _known(sha256: str, wal: str) -> Recording | None:
-    same = Recording.objects.select_for_update().filter(sha256=sha256).order_by("created")
+def _known(project: Project, sha256: str, wal: str) -> Recording | None:
+    same = Recording.objects.of(project).select_for_update().filter(sha256=sha256).order_by("created")
     exact = same.filter(wal_sha256=wal).first()
     return exact if wal or exact else same.first()
 
@@ -163,16 +164,18 @@ def _put(received: Received, recording: Recording) -> None:
     sync_folder(folder.parent)
 
 
-def add_log(received: Received) -> Recording | None:
-    """The known recording of this database with its log brought up to date, to be read again; None where there is
+def add_log(project: Project, received: Received) -> Recording | None:
+    """The project's recording of this database with its log brought up to date, to be read again; None where there is
     none. The log that it had is replaced only by one that begins with it, so that no byte is lost."""
     if received.wal is None:
         return None
-    places = [known.path.name for known in Recording.objects.filter(sha256=received.sha256)]
+    same = Recording.objects.of(project).filter(sha256=received.sha256)
+    places = [known.path.name for known in same]
     if not places:
         return None
     with uncertain(received.place, *places), transaction.atomic():
-        for known in Recording.objects.select_for_update().filter(sha256=received.sha256):
+        hold(received.place)
+        for known in same.select_for_update():
             busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
             if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.filter(ordinal__gte=0).exists():
                 continue
@@ -206,12 +209,16 @@ def _begins_with(longer: Path, shorter: Path) -> bool:
 
 
 def drop_unused(recording_id: UUID) -> bool:
-    """Forget a recording that no session and no import under way needs, and older files of it, their bytes too."""
+    """Forget a recording that no session and no import under way needs, and older files of it; their bytes too, unless
+    another project has the same."""
     with transaction.atomic():
-        recording = Recording.objects.select_for_update().filter(pk=recording_id).first()
-        if recording is None:
+        stored = Recording.unscoped.filter(pk=recording_id)
+        place = next((known.path.name for known in stored), "")
+        hold(place)
+        recording = stored.select_for_update().first()
+        if recording is None or recording.path.name != place:
             return False
-        if Session.objects.filter(Q(recording=recording) | Q(recording__in=recording.newer.all())).exists():
+        if recording.sessions.exists() or recording.newer.filter(sessions__isnull=False).exists():
             return False
         if recording.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists():
             return False
@@ -219,6 +226,8 @@ def drop_unused(recording_id: UUID) -> bool:
         recording.delete()
         for pk in older:
             drop_unused(pk)
+        if is_named(place):
+            return True
         recording.path.unlink(missing_ok=True)
         if recording.wal_sha256:
             recording.wal_path.unlink(missing_ok=True)

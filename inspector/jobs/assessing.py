@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 
 def pending() -> QuerySet[Session]:
-    """Sessions on the list that were assessed under another window or by another engine, the newest first."""
-    rows = Session.objects.filter(deleted=None).annotate(in_use=Coalesce("window_override", "model_window", "window"))
+    """Sessions on any list that were assessed under another window or by another engine, the newest first."""
+    rows = Session.unscoped.filter(deleted=None).annotate(in_use=Coalesce("window_override", "model_window", "window"))
     outdated = ~Q(assessed_by=ENGINE) | Q(assessed_window=None) | ~Q(assessed_window=F("in_use"))
     return rows.filter(outdated).order_by("-created", "ordinal")
 
@@ -31,7 +31,7 @@ def _tried(session: Session) -> bool:
     except GuardError:
         log.exception("session %s cannot be assessed", session.pk)
         stamp = {"assessed_by": ENGINE, "assessed_window": session.effective_window}
-        Session.objects.filter(pk=session.pk).update(**stamp)
+        Session.objects.row(session).update(**stamp)
     return True
 
 

@@ -53,9 +53,9 @@ class _Waiting(Exception):
 
 
 def pending() -> QuerySet[Session]:
-    """Sessions on the list that are not measured as they are now, the newest first."""
-    done = Estimate.objects.filter(result__isnull=False, revision=F("session__revision"))
-    return Session.objects.filter(deleted=None).exclude(pk__in=done.values("pk")).order_by("-created", "ordinal")
+    """Sessions on any list that are not measured as they are now, the newest first."""
+    done = Estimate.unscoped.filter(result__isnull=False, revision=F("session__revision"))
+    return Session.unscoped.filter(deleted=None).exclude(pk__in=done.values("pk")).order_by("-created", "ordinal")
 
 
 def take_step(session: Session, look_every: float = LOOK_EVERY) -> bool:
@@ -70,7 +70,7 @@ def take_step(session: Session, look_every: float = LOOK_EVERY) -> bool:
 def _work_on(session: Session, look_every: float) -> None:
     """The next step for one session. One that cannot be read must not keep all others waiting."""
     state = _state(session)
-    mine = Estimate.objects.filter(pk=session.pk, revision=session.revision)
+    mine = Estimate.objects.in_session(session).filter(revision=session.revision)
     if state.counted >= session.events > LONG_EVENTS:
         memory.release()  # of the tokenizers, 70 MB: measuring a long session takes as much
     try:
@@ -91,7 +91,7 @@ def _work_on(session: Session, look_every: float) -> None:
 
 
 def _state(session: Session) -> Estimate:
-    state, _ = Estimate.objects.get_or_create(pk=session.pk, defaults={"revision": session.revision})
+    state, _ = Estimate.objects.in_session(session).get_or_create(defaults={"revision": session.revision})
     if state.revision != session.revision:
         state.revision, state.counted, state.tokenizer, state.result = session.revision, 0, None, None
         state.save()
@@ -102,15 +102,16 @@ def _state(session: Session) -> Estimate:
 
 
 def count_some(session: Session, start: int) -> int:
-    """Count the texts of the next events that nobody has counted yet; the event to go on from."""
+    """Count the texts of the next events that are not counted in their project yet; the event to go on from."""
     stop = min(session.events, start + STEP_EVENTS)
-    log_ = Event.objects.filter(session=session, seq__gte=start, seq__lt=stop)
+    log_ = Event.objects.in_session(session).filter(seq__gte=start, seq__lt=stop)
     keys = list(dict.fromkeys(bytes(key) for key in log_.values_list("payload_id", flat=True)))
-    known = TextCount.objects.filter(sha256__in=keys).values_list("sha256", flat=True)
+    counts = TextCount.objects.of(session.project_id)
+    known = counts.filter(sha256__in=keys).values_list("sha256", flat=True)
     missing = sorted(set(keys) - {bytes(key) for key in known})
     rows = [row for first in range(0, len(missing), FETCHED) for row in _counted(missing[first : first + FETCHED])]
     with transaction.atomic():
-        TextCount.objects.bulk_create(rows, ignore_conflicts=True)
+        counts.bulk_create(rows, ignore_conflicts=True)
     return stop
 
 
@@ -127,13 +128,13 @@ def _joined(session: Session) -> dict[str, Ints] | None:
     events, counts = (connection.ops.quote_name(model._meta.db_table) for model in (Event, TextCount))
     statement = (
         f"SELECT c.o200k, c.cl100k, c.chars4, c.bytes4 FROM {events} e JOIN {counts} c ON c.sha256 = e.payload_id "
-        "WHERE e.session_id = %s AND e.seq >= %s AND e.seq < %s ORDER BY e.seq"
+        "WHERE c.project_id = %s AND e.session_id = %s AND e.seq >= %s AND e.seq < %s ORDER BY e.seq"
     )
     owner = Event._meta.get_field("session").get_db_prep_value(session.pk, connection)
     parts = [np.zeros((0, len(COLUMNS)), dtype=np.int64)]
     with connection.cursor() as cursor:
         for start in range(0, session.events, READ_EVENTS):
-            cursor.execute(statement, [owner, start, start + READ_EVENTS])
+            cursor.execute(statement, [session.project_id, owner, start, start + READ_EVENTS])
             parts.append(np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, len(COLUMNS)))
     rows = np.concatenate(parts)
     return dict(zip(COLUMNS, rows.T, strict=True)) if len(rows) == session.events else None

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 
 def pending() -> QuerySet[Session]:
-    """Sessions on the list whose texts are not all in the index, the newest first."""
-    return Session.objects.filter(deleted=None, indexed__lt=F("events")).order_by("-created", "ordinal")
+    """Sessions on any list whose texts are not all in the index, the newest first."""
+    return Session.unscoped.filter(deleted=None, indexed__lt=F("events")).order_by("-created", "ordinal")
 
 
 def index_everything() -> None:
@@ -32,7 +32,7 @@ def _tried(session: Session) -> bool:
         return index_some(session)
     except GuardError:
         log.exception("session %s cannot be indexed and is left out of the text search", session.pk)
-        return Session.objects.filter(pk=session.pk).update(indexed=F("events")) > 0
+        return Session.objects.row(session).update(indexed=F("events")) > 0
 
 
 TEXT_INDEX = SlicedJob(

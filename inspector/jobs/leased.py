@@ -46,26 +46,26 @@ class LeasedJob(Generic[Row]):
     def take(self, key: str) -> str:
         """The lease of the job with this key, from now on; empty where it does not wait any more."""
         lease = uuid4().hex
-        waiting = self.model.objects.filter(pk=key, state=self.model.State.RECEIVED)
+        waiting = self.model.unscoped.filter(pk=key, state=self.model.State.RECEIVED)
         taken = {"state": self.model.State.RUNNING, "lease": lease, "heartbeat": Now(), "attempts": F("attempts") + 1}
         return lease if waiting.update(**taken, **self.begun) else ""
 
     def held(self, key: Any, lease: str) -> QuerySet[Row]:
         """The row, as long as its worker holds this lease."""
-        return self.model.objects.filter(pk=key, state=self.model.State.RUNNING, lease=lease)
+        return self.model.unscoped.filter(pk=key, state=self.model.State.RUNNING, lease=lease)
 
     def beat(self, key: str) -> None:
         """Say that the worker of the job with this key, if it is one of these, is alive."""
-        self.model.objects.filter(pk=key, state=self.model.State.RUNNING).update(heartbeat=Now())
+        self.model.unscoped.filter(pk=key, state=self.model.State.RUNNING).update(heartbeat=Now())
 
     def recover(self) -> int:
         """Take back what dead workers held, and queue what waits while no entry of the queue names it; how many."""
-        dead = self.model.objects.filter(silent("heartbeat", self.silence), state=self.model.State.RUNNING)
+        dead = self.model.unscoped.filter(silent("heartbeat", self.silence), state=self.model.State.RUNNING)
         return sum(self._take_back(row) for row in dead) + self._requeue_stranded()
 
     def hand_back(self, key: str) -> None:
         """Queue a job again that was broken off, without counting it as an attempt."""
-        running = self.model.objects.filter(pk=key, state=self.model.State.RUNNING)
+        running = self.model.unscoped.filter(pk=key, state=self.model.State.RUNNING)
         self._queue_again(running, key, attempts=F("attempts") - 1)
 
     def _take_back(self, row: Row) -> bool:
@@ -84,7 +84,7 @@ class LeasedJob(Generic[Row]):
     def _requeue_stranded(self) -> int:
         """A worker died between taking the entry and beginning the job. A second entry does no harm: whoever comes
         later finds the job taken."""
-        waiting = self.model.objects.filter(silent("created", self.silence), state=self.model.State.RECEIVED)
+        waiting = self.model.unscoped.filter(silent("created", self.silence), state=self.model.State.RECEIVED)
         keys = [str(key) for key in waiting.values_list("pk", flat=True)]
         if not keys:
             return 0

@@ -38,6 +38,6 @@ def ensure_recounted(row: Session) -> State:
 
 def run(session_id: str) -> None:
     """Make the columns again where that is still needed and the session is still there."""
-    row = Session.objects.filter(pk=session_id, deleted=None).first()
+    row = Session.unscoped.filter(pk=session_id, deleted=None).first()
     if row is not None:
         convert.ensure_current(row)

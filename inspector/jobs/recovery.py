@@ -49,7 +49,7 @@ def _close_dead_entries() -> None:
     old = list(DBTaskResult.objects.filter(silent("started_at", GONE_AFTER), status="RUNNING"))
     if not old:
         return
-    running = (job.model.objects.filter(state=job.model.State.RUNNING) for job in LEASED)
+    running = (job.model.unscoped.filter(state=job.model.State.RUNNING) for job in LEASED)
     working = {str(key) for rows in running for key in rows.values_list("pk", flat=True)}
     dead = [entry.pk for entry in old if queue.about(entry) not in working]
     still = DBTaskResult.objects.filter(silent("started_at", GONE_AFTER), status="RUNNING", pk__in=dead)

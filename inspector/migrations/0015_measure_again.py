@@ -6,7 +6,8 @@ from django.db import migrations
 
 
 def forget_results(apps: Any, schema_editor: Any) -> None:
-    apps.get_model("inspector", "Estimate").objects.update(result=None)
+    estimates = apps.get_model("inspector", "Estimate").objects.using(schema_editor.connection.alias)
+    estimates.update(result=None)
 
 
 class Migration(migrations.Migration):

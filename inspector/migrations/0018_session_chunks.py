@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("inspector", "0016_deleted_index"),
+        ("inspector", "0017_projects"),
     ]
 
     operations = [

@@ -2,6 +2,7 @@
 
 from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
+from inspector.models.projects import Project, default_project
 from inspector.models.recordings import Import, Recording
 from inspector.models.sessions import Event, Payload, Session, SessionChunk, SessionData, SummaryText
 from inspector.models.tags import Tag
@@ -14,6 +15,7 @@ __all__ = [
     "Import",
     "ModelWindow",
     "Payload",
+    "Project",
     "Recording",
     "Session",
     "SessionChunk",
@@ -21,4 +23,5 @@ __all__ = [
     "SummaryText",
     "Tag",
     "TextCount",
+    "default_project",
 ]

@@ -6,8 +6,10 @@ import uuid
 
 from django.db import models
 
+from inspector.models.projects import Owned
 
-class GalleryRun(models.Model):
+
+class GalleryRun(Owned):
     """All scenarios played under a choice of policies and profiles. The result depends on choice and engine alone."""
 
     class State(models.TextChoices):
@@ -32,7 +34,7 @@ class GalleryRun(models.Model):
     finished = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["choice", "engine", "state"])]
+        indexes = [models.Index(fields=["project", "choice", "engine", "state"], name="gallery_choice")]
 
     def __str__(self) -> str:
         return f"{self.choice} ({self.state})"

@@ -10,11 +10,14 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
+from inspector.models.projects import Owned
+
 WAL = "-wal"  # how the write-ahead log of a database is named after it
 
 
-class Recording(models.Model):
-    """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical.
+class Recording(Owned):
+    """One uploaded file. The bytes lie in the data folder under their SHA-256 and can be downloaded identical. Projects
+    that were given the same file have a row each and share the bytes.
 
     A SQLite database may bring its write-ahead log (`-wal`), which holds its newest rows: then it is both files.
     """
@@ -30,7 +33,9 @@ class Recording(models.Model):
     newer = models.ManyToManyField("self", symmetrical=False, blank=True, related_name="older")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["sha256", "wal_sha256"], name="one_recording_of_these_bytes")]
+        constraints = [  # the hash first: whether any project still needs the bytes is asked without one
+            models.UniqueConstraint(fields=["sha256", "wal_sha256", "project"], name="one_recording_in_a_project")
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -51,7 +56,7 @@ def stored_at(sha256: str, wal_sha256: str = "") -> str:
     return f"{name[:2]}/{name}"
 
 
-class Import(models.Model):
+class Import(Owned):
     """One reading of a recording: a job with progress, a lease and a report.
 
     The recording is gone (None) when nothing could be read: then nothing of the file is kept.

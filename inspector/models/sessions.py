@@ -8,13 +8,14 @@ from django.db import models
 from django.urls import reverse
 
 import guard_core
+from inspector.models.projects import Owned, SessionPart
 from inspector.models.recordings import Recording
 
 REVISION = 4  # of what the list stores of findings; raise it when that changes while the engine does not
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
 
-class Session(models.Model):
+class Session(Owned):
     """One agent conversation, with what the list shows of it. Token counts are the provider's unless said otherwise."""
 
     class Severity(models.IntegerChoices):
@@ -71,14 +72,20 @@ class Session(models.Model):
     class Meta:
         ordering = ["-created", "ordinal"]
         indexes = [
-            models.Index(fields=["-created", "ordinal"], condition=models.Q(deleted=None), name="session_list"),
             models.Index(
-                fields=["severity", "-created", "ordinal"], condition=models.Q(deleted=None), name="session_worst"
+                fields=["project", "-created", "ordinal"], condition=models.Q(deleted=None), name="session_list"
+            ),
+            models.Index(
+                fields=["project", "severity", "-created", "ordinal"],
+                condition=models.Q(deleted=None),
+                name="session_worst",
             ),
             # Only of what is deleted: SQLite would take an index of all for the list, and sort every session.
             models.Index(fields=["deleted"], condition=models.Q(deleted__isnull=False), name="session_deleted"),
-            models.Index(fields=["source_id"], name="session_source"),
-            models.Index(fields=["parent_source"], condition=~models.Q(parent_source=""), name="session_parent"),
+            models.Index(fields=["project", "source_id"], name="session_source"),
+            models.Index(
+                fields=["project", "parent_source"], condition=~models.Q(parent_source=""), name="session_parent"
+            ),
         ]
         constraints = [models.UniqueConstraint(fields=["recording", "ordinal"], name="one_session_per_place")]
 
@@ -99,7 +106,7 @@ class Session(models.Model):
         return self.assessed_by == ENGINE and self.assessed_window == self.effective_window
 
 
-class SessionData(models.Model):
+class SessionData(SessionPart):
     """What is computed of a session beside its chunks; all of it, where an older version stored it (`in_chunks`)."""
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="data")
@@ -110,7 +117,7 @@ class SessionData(models.Model):
     lines = models.BinaryField(null=True)  # places and times of events, where they are not in chunks
 
 
-class SessionChunk(models.Model):
+class SessionChunk(SessionPart):
     """Some rows of one kind of a session: columns of events or calls, calls, compactions, places of events. A session
     of 50,000 calls has about 150; one that grows rewrites the last of each kind."""
 
@@ -131,7 +138,7 @@ class Payload(models.Model):
     body = models.BinaryField()
 
 
-class Event(models.Model):
+class Event(SessionPart):
     """One event of the log: its place, its kind and where its text is."""
 
     session = models.ForeignKey(Session, models.CASCADE, related_name="log")
@@ -144,7 +151,7 @@ class Event(models.Model):
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_event_per_place")]
 
 
-class SummaryText(models.Model):
+class SummaryText(SessionPart):
     """The words of one message that a recorded compaction inserted: a summary, a continuation. They are no events of
     the log. `compaction` counts from 0 among those that count, `message` among the compaction's."""
 

@@ -1,5 +1,5 @@
-"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages. And the answers that
-no view gives by itself."""
+"""Headers of every answer: nothing sniffed, embedded or kept; fragments never stand in for pages. The answers that no
+view gives by itself. And the project of a request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.functional import SimpleLazyObject
 
+from inspector.models import default_project
 from inspector.pages.errors.views import troubled
 from inspector.pages.recounting.views import page_recounting
 from inspector.pages.replay.views import progress_page
@@ -51,6 +54,25 @@ class RequestHeaders:
 
     async def _later(self, request: HttpRequest) -> HttpResponse:
         return dressed(request, await self.get_response(request))
+
+
+@sync_and_async_middleware
+def current_project(get_response: Any) -> Any:
+    """Sets `request.project`, whose rows alone a page shows and changes: in local mode the default one. It is looked up
+    when it is first used; a file of the program needs no database."""
+    if iscoroutinefunction(get_response):
+
+        async def answer_later(request: Any) -> Any:
+            request.project = SimpleLazyObject(default_project)
+            return await get_response(request)
+
+        return answer_later
+
+    def answer(request: Any) -> Any:
+        request.project = SimpleLazyObject(default_project)
+        return get_response(request)
+
+    return answer
 
 
 def dressed(request: HttpRequest, response: HttpResponse) -> HttpResponse:

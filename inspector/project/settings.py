@@ -86,6 +86,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "inspector.project.middleware.current_project",
 ]
 ROOT_URLCONF = "inspector.project.urls"
 ASGI_APPLICATION = "inspector.project.asgi.application"

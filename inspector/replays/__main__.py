@@ -62,7 +62,7 @@ def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
     keep_for_good()
     memory.keep_little()
     try:
-        row = Session.objects.select_related("recording").get(pk=task.session, deleted=None)
+        row = Session.unscoped.select_related("recording").get(pk=task.session, deleted=None)
         found = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
         for name, value in vars(type(found)).items():
             if isinstance(value, cached_property):

@@ -82,7 +82,7 @@ def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Findi
 
 def place_of(row: Session, choice: Choice) -> Path:
     """The file of the result of a session under a choice, whether it is there or not."""
-    stored = SessionData.objects.values_list("ledger", "head").get(session=row)
+    stored = SessionData.objects.in_session(row).values_list("ledger", "head").get()
     parts = (*stored, row.requests or b"", *chunks.digests(row.pk))
     session = [hashlib.sha256(bytes(part)).hexdigest() for part in parts]
     window = msgspec.structs.asdict(convert.window_in_use(row))
@@ -133,7 +133,7 @@ def drop(session_id: UUID) -> None:
 def sweep() -> None:
     """Remove the results of sessions that are gone."""
     folders = {path.name: path for path in _folder().glob("*") if path.is_dir()}
-    present = {str(key) for key in Session.objects.values_list("pk", flat=True)} if folders else set()
+    present = {str(key) for key in Session.unscoped.values_list("pk", flat=True)} if folders else set()
     for name in folders.keys() - present:
         shutil.rmtree(folders[name], ignore_errors=True)
     with suppress(OSError):

@@ -31,15 +31,15 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
     them. A recorded compaction changes what earlier calls are compared with: a session that has a new one is stored
     whole (`convert.extend_session`). Raises GuardError where a call is out of order.
     """
-    if not convert.is_current(SessionData.objects.only("in_chunks", "ledger").get(session=row)):
+    if not convert.is_current(SessionData.objects.in_session(row).only("in_chunks", "ledger").get()):
         convert.recount(row)
     with transaction.atomic():
-        row = Session.objects.select_for_update().get(pk=row.pk)
+        row = Session.objects.row(row).select_for_update().get()
         _check_order(row, len(events), calls)
-        known = SessionData.objects.only("ledger").get(session=row)
+        known = SessionData.objects.in_session(row).only("ledger").get()
         state = chunks.append(row, decompressed(known.ledger), events, calls)
         insert_events(row, store_texts(events).keys, row.events)
-        SessionData.objects.filter(session=row).update(ledger=compressed(state))
+        SessionData.objects.in_session(row).update(ledger=compressed(state))
         _count(row, events, calls)
 
 
@@ -56,7 +56,7 @@ def _count(row: Session, events: Sequence[Event], calls: Sequence[ModelCall]) ->
     """Bring the counts of the list up to date; its verdict is assessed again by a job."""
     counts = [call.prompt_tokens for call in calls if call.prompt_tokens]
     tools = ToolCount(events).counts
-    Session.objects.filter(pk=row.pk).update(
+    Session.objects.row(row).update(
         revision=F("revision") + 1,
         events=F("events") + len(events),
         calls=F("calls") + len(calls),

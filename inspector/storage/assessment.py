@@ -58,7 +58,7 @@ def assess(row: Session) -> None:
     columns: dict[str, Any] = {}
     if row.window_source in LOOKED_UP:
         window, model = judge_session(head).sourced, main_model(head)[:200]
-        stated = stated_window(model, row.format, window.source.value)
+        stated = stated_window(row.project_id, model, row.format, window.source.value)
         columns = {**convert.window_columns(window), "model": model, "model_window": stated}
         for name, value in columns.items():
             setattr(row, name, value)
@@ -69,5 +69,5 @@ def assess(row: Session) -> None:
         columns |= convert.request_columns(words)
         convert.store_summaries(row, head)
     facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words)
-    Session.objects.filter(pk=row.pk).update(**columns, **assessment(facts))
+    Session.objects.row(row).update(**columns, **assessment(facts))
     row.refresh_from_db()

@@ -125,7 +125,7 @@ def load_marks(session_id: UUID | str) -> Marks:
 
 def digests(session_id: UUID | str) -> list[bytes]:
     """The digests of all chunks of a session, in order: what they hold."""
-    found = SessionChunk.objects.filter(session_id=session_id).order_by("kind", "number")
+    found = SessionChunk.objects.in_session(session_id).order_by("kind", "number")
     return [bytes(digest) for digest in found.values_list("digest", flat=True)]
 
 
@@ -136,7 +136,7 @@ class _Writer:
         """`places`: the one chunk of each kind that is looked at, where not all are."""
         self._row, self._counts = row, dict[str, int]()
         self._changed: list[SessionChunk] = []
-        known = SessionChunk.objects.filter(_at(places), session=row).values_list("kind", "number", "digest")
+        known = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "number", "digest")
         self._known = {(kind, number): bytes(digest) for kind, number, digest in known}
 
     def add(self, kind: str, bodies: Iterator[bytes], first: int = 0) -> int:
@@ -154,7 +154,7 @@ class _Writer:
 
     def close(self) -> bool:
         """Write what has changed and remove the chunks behind the last ones; was there any of both."""
-        SessionChunk.objects.bulk_create(
+        SessionChunk.objects.in_session(self._row).bulk_create(
             self._changed,
             batch_size=AT_ONCE,
             update_conflicts=True,
@@ -164,7 +164,7 @@ class _Writer:
         if not any(number >= self._counts.get(kind, 0) for kind, number in self._known):
             return bool(self._changed)
         behind = Q(*(Q(kind=kind, number__gte=count) for kind, count in self._counts.items()), _connector=Q.OR)
-        SessionChunk.objects.filter(behind, session=self._row).delete()
+        SessionChunk.objects.in_session(self._row).filter(behind).delete()
         return True
 
 
@@ -177,7 +177,7 @@ def _at(places: Mapping[str, int] | None) -> Q:
 
 
 def _last_bodies(row: Session, places: Mapping[str, int]) -> dict[str, bytes]:
-    found = SessionChunk.objects.filter(_at(places), session=row).values_list("kind", "body")
+    found = SessionChunk.objects.in_session(row).filter(_at(places)).values_list("kind", "body")
     return {kind: decompressed(body) for kind, body in found}
 
 
@@ -187,7 +187,7 @@ def _joined(*some: Marks) -> Marks:
 
 
 def _bodies(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[bytes]]:
-    found = SessionChunk.objects.filter(session_id=session_id, kind__in=kinds).order_by("kind", "number")
+    found = SessionChunk.objects.in_session(session_id).filter(kind__in=kinds).order_by("kind", "number")
     bodies: dict[str, list[bytes]] = {kind: [] for kind in kinds}
     for kind, body in found.values_list("kind", "body"):
         bodies[kind].append(decompressed(body))

@@ -66,18 +66,19 @@ def store_session(
             "deleted": None,
             "started_at": _moment(value.started_at),
             "title": _title(value, recording),
-            **_columns(value, window),
+            **_columns(value, window, recording),
             **counts,
         }
         if texts.row is None:
-            row = Session.objects.create(recording=recording, **columns)
+            sessions = Session.objects.of(recording.project_id)
+            row = sessions.create(recording=recording, **columns)  # type: ignore[misc]  # taken for one column
             insert_events(row, texts.keys)
         else:
             row = texts.row
-            Session.objects.filter(pk=row.pk).update(**columns)
+            Session.objects.row(row).update(**columns)
             row.refresh_from_db()
         data, _ = _data_of(row, value, ledger, attribution, texts)
-        SessionData.objects.create(session=row, **data)
+        SessionData.objects.in_session(row).create(**data)  # type: ignore[misc]  # as above
         store_summaries(row, value)
     return row
 
@@ -101,21 +102,21 @@ def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
     """
     with transaction.atomic():
         texts = _stored(value)
-        columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window), **counts}
+        columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window, recording), **counts}
         columns["started_at"] = _moment(value.started_at)
         if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
             columns["window_override"] = row.window_override or row.window
-        known = SessionData.objects.get(session=row)
+        known = SessionData.objects.in_session(row).get()
         if row.title == _title(_short_head(known), row.recording):
             columns["title"] = _title(value, recording)
         data, changed = _data_of(row, value, ledger, attribution, texts, kept if is_current(known) else None)
         if not kept == row.events == len(texts) or changed or not _is_stored(known, data):
             columns["revision"] = F("revision") + 1
-            Event.objects.filter(session=row, seq__gte=kept).delete()
-            SessionData.objects.filter(session=row).update(**data)
+            Event.objects.in_session(row).filter(seq__gte=kept).delete()
+            SessionData.objects.in_session(row).update(**data)
             store_summaries(row, value)
             insert_events(row, list(islice(_keys(texts), kept, None)), kept)
-        Session.objects.filter(pk=row.pk).update(**columns)
+        Session.objects.row(row).update(**columns)
     row.refresh_from_db()
     return row
 
@@ -142,7 +143,7 @@ def _title(value: CoreSession, recording: Recording) -> str:
     return (value.title or recording.name)[:200]
 
 
-def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
+def _columns(value: CoreSession, window: Sourced, recording: Recording) -> dict[str, Any]:
     model = main_model(value)[:200]
     return {
         "format": value.format[:40],
@@ -150,7 +151,7 @@ def _columns(value: CoreSession, window: Sourced) -> dict[str, Any]:
         "parent_source": value.parent[:200],
         "agent": value.agent[:200],
         "model": model,
-        "model_window": stated_window(model, value.format, window.source.value),
+        "model_window": stated_window(recording.project_id, model, value.format, window.source.value),
         **window_columns(window),
     }
 
@@ -191,7 +192,7 @@ def _data_of(
 
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
     """How many events at the beginning of a stored session are the same as these."""
-    stored = Event.objects.filter(session=row).order_by("seq").values_list("payload_id", flat=True)
+    stored = Event.objects.in_session(row).order_by("seq").values_list("payload_id", flat=True)
     keys = _keys(events) if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
     same = 0
     for known, key in zip(stored.iterator(chunk_size=FETCHED), keys, strict=False):
@@ -222,7 +223,7 @@ def _keys(texts: StoredTexts) -> Iterator[bytes]:
     """The keys of stored texts, in order."""
     if texts.row is None:
         return iter(texts.keys)
-    stored = Event.objects.filter(session=texts.row).order_by("seq").values_list("payload_id", flat=True)
+    stored = Event.objects.in_session(texts.row).order_by("seq").values_list("payload_id", flat=True)
     return map(bytes, stored.iterator(chunk_size=FETCHED))
 
 
@@ -246,8 +247,8 @@ def ensure_current(row: Session) -> None:
     if ledger.event_count and (learnt is None or (len(learnt.tokens) < ledger.event_count and is_due(learnt, ledger))):
         body = compressed(attribute(ledger).to_bytes())
         with transaction.atomic():
-            if Session.objects.filter(pk=row.pk, revision=row.revision).update(revision=F("revision") + 1):
-                SessionData.objects.filter(session=row).update(attribution=body)
+            if Session.objects.row(row).filter(revision=row.revision).update(revision=F("revision") + 1):
+                SessionData.objects.in_session(row).update(attribution=body)
         row.refresh_from_db(fields=["revision"])
 
 
@@ -262,7 +263,7 @@ def recount(row: Session) -> None:
     texts = StoredTexts(ledger.event_count, [], marks, row)
     with transaction.atomic():
         data, _ = _data_of(row, head, ledger, attribute(ledger) if ledger.event_count else None, texts)
-        SessionData.objects.filter(session=row).update(**data)
+        SessionData.objects.in_session(row).update(**data)
 
 
 def load_ledger(row: Session) -> Ledger:
@@ -287,13 +288,13 @@ def load_head(row: Session) -> CoreSession:
 
 def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
     """The events `start` to `stop` (exclusive), with their texts."""
-    rows = Event.objects.filter(session=row, seq__gte=start, seq__lt=stop).order_by("seq")
+    rows = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop).order_by("seq")
     return list(_events(row, rows))
 
 
 def load_some_events(row: Session, sequence: Sequence[int]) -> dict[int, CoreEvent]:
     """The events with these numbers, by number."""
-    rows = Event.objects.filter(session=row, seq__in=list(sequence)).order_by("seq")
+    rows = Event.objects.in_session(row).filter(seq__in=list(sequence)).order_by("seq")
     numbers = list(rows.values_list("seq", flat=True))
     return dict(zip(numbers, _events(row, rows), strict=True))
 
@@ -317,7 +318,7 @@ def stored_events(value: Session | StoredTexts) -> Iterator[CoreEvent]:
 def _bodies_of(row: Session) -> Iterator[bytes | memoryview]:
     """In queries that end before the next text is used: SQLite refuses a write, by this connection, of whoever still
     reads while another connection has written."""
-    rows = Event.objects.filter(session=row).order_by("seq").values_list("payload__body", flat=True)
+    rows = Event.objects.in_session(row).order_by("seq").values_list("payload__body", flat=True)
     start = 0
     while some := list(rows.filter(seq__gte=start, seq__lt=start + FEW)):
         yield from some
@@ -334,13 +335,13 @@ def _bodies(keys: Sequence[bytes]) -> Iterator[bytes | memoryview]:
 
 def store_summaries(row: Session, value: CoreSession) -> None:
     """Make what recorded compactions inserted searchable, in the place of what was known of them."""
-    SummaryText.objects.filter(session=row).delete()
+    SummaryText.objects.in_session(row).delete()
     if not value.compactions:
         return
     counted = counted_compactions(value).compactions
     messages = ((index, value.compactions[item.place].messages) for index, item in enumerate(counted))
     texts = ((index, number, text_of(event.parts)) for index, some in messages for number, event in enumerate(some))
-    SummaryText.objects.bulk_create(
+    SummaryText.objects.in_session(row).bulk_create(
         SummaryText(session=row, compaction=index, message=number, words=words_of(text))
         for index, number, text in islice(texts, MOST_SUMMARIES)
     )
@@ -432,7 +433,7 @@ def _marks_of(session_id: str) -> Marks:
 
 def _data(session_id: str, name: str) -> SessionData:
     """What is stored of a session beside its chunks, with one of the large columns."""
-    return SessionData.objects.only("in_chunks", name).get(session_id=session_id)
+    return SessionData.objects.in_session(session_id).only("in_chunks", name).get()
 
 
 def _events(row: Session, rows: Any) -> Iterator[CoreEvent]:

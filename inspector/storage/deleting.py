@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs import queue
-from inspector.models import Event, Import, Payload, Session, Tag, TextCount
+from inspector.models import Event, Import, Payload, Project, Session, Tag, TextCount
 from inspector.replays import stored
 from inspector.storage.search import forget
 
@@ -24,30 +24,31 @@ NOBODY = str(UUID(int=0))  # where no one session gives the job its name
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def delete(sessions: QuerySet[Session]) -> str:
-    """Take sessions off the list; the key of the undo that brings all of them back. Empty where there were none."""
+def delete(project: Project, sessions: QuerySet[Session]) -> str:
+    """Take sessions of a project off its list; the key of the undo that brings all of them back, empty where there were
+    none."""
     moment = timezone.now()
     wanted = sessions.filter(deleted=None).order_by().values("pk")
     with transaction.atomic():
         first = wanted.first()
         if first is None:
             return ""
-        Session.objects.filter(pk__in=wanted).update(deleted=moment)
+        Session.objects.of(project).filter(pk__in=wanted).update(deleted=moment)
         queue.enqueue("purge_deleted", str(first["pk"]), run_after=moment + UNDO_FOR)
     return str((moment - _EPOCH) // timedelta(microseconds=1))
 
 
-def restore(key: str) -> int:
-    """Bring back what one deletion took off the list; how many sessions."""
-    found = deleted_together(key)
+def restore(project: Project, key: str) -> int:
+    """Bring back what one deletion took off the project's list; how many sessions."""
+    found = deleted_together(project, key)
     return found.update(deleted=None) if found is not None else 0
 
 
-def deleted_together(key: str) -> QuerySet[Session] | None:
-    """The sessions of one deletion that are still there; None where the key makes no sense."""
+def deleted_together(project: Project, key: str) -> QuerySet[Session] | None:
+    """The sessions of one deletion in a project that are still there; None where the key makes no sense."""
     if not (key.isascii() and key.isdigit() and len(key) <= 17):
         return None
-    return Session.objects.filter(deleted=_EPOCH + timedelta(microseconds=int(key)))
+    return Session.objects.of(project).filter(deleted=_EPOCH + timedelta(microseconds=int(key)))
 
 
 def purge(before: datetime, *, until: float = math.inf) -> int:
@@ -70,7 +71,7 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
         drop_unused(session.recording_id)
     if count:
         drop_texts()
-        Tag.objects.filter(sessions=None).delete()
+        Tag.unscoped.filter(sessions=None).delete()
     return count
 
 
@@ -84,13 +85,13 @@ def purge_slice(seconds: float = SLICE_SECONDS) -> None:
 
 
 def _due(before: datetime) -> QuerySet[Session]:
-    return Session.objects.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
+    return Session.unscoped.filter(Q(deleted__lte=before) | Q(pk__in=unfinished().values("pk")))
 
 
 def unfinished() -> QuerySet[Session]:
     """Rows of sessions that were being stored when their import ended: at no place in their file."""
-    running = Import.objects.filter(recording=OuterRef("recording"), state=Import.State.RUNNING)
-    return Session.objects.filter(~Exists(running), deleted__isnull=False, ordinal__lt=0)
+    running = Import.unscoped.filter(recording=OuterRef("recording"), state=Import.State.RUNNING)
+    return Session.unscoped.filter(~Exists(running), deleted__isnull=False, ordinal__lt=0)
 
 
 def purge_unfinished() -> None:
@@ -112,16 +113,18 @@ def purge_soon() -> None:
 
 
 def drop_texts() -> None:
-    """One pass over both tables: what no event names is nobody's, unless an import under way has just brought it."""
-    models = (Payload, Event, TextCount)
-    texts, events, counts = (connection.ops.quote_name(model._meta.db_table) for model in models)
+    """One pass over each table: what no event names is nobody's, unless an import under way has just brought it; so are
+    the counts of a project none of whose events names the text."""
+    models = (Payload, Event, TextCount, Session)
+    texts, events, counts, sessions = (connection.ops.quote_name(model._meta.db_table) for model in models)
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # an import under way may count on a text that nobody else uses any more
             cursor.execute(f"LOCK TABLE {texts} IN SHARE ROW EXCLUSIVE MODE")
-        if Import.objects.filter(state=Import.State.RUNNING).exists():
+        if Import.unscoped.filter(state=Import.State.RUNNING).exists():
             return  # it sweeps when it fails; else the next deletion does
         # EXCEPT is one pass on both; PostgreSQL looks through all of a long list again for each row of a NOT IN.
         nobodys = f"SELECT sha256 FROM {texts} EXCEPT SELECT payload_id FROM {events}"
         cursor.execute(f"DELETE FROM {texts} WHERE sha256 IN ({nobodys})")
-        gone = f"SELECT sha256 FROM {counts} EXCEPT SELECT sha256 FROM {texts}"
-        cursor.execute(f"DELETE FROM {counts} WHERE sha256 IN ({gone})")
+        named = f"SELECT s.project_id, e.payload_id FROM {events} e JOIN {sessions} s ON s.id = e.session_id"
+        gone = f"SELECT project_id, sha256 FROM {counts} EXCEPT {named}"
+        cursor.execute(f"DELETE FROM {counts} WHERE (project_id, sha256) IN ({gone})")

@@ -47,7 +47,7 @@ class Result(msgspec.Struct, frozen=True):
 
 def progress(session: Session) -> int:
     """Events whose texts are counted; all of them once the counts can be shown."""
-    state = Estimate.objects.filter(pk=session.pk, revision=session.revision).values_list("counted", flat=True)
+    state = Estimate.objects.in_session(session).filter(revision=session.revision).values_list("counted", flat=True)
     return state.first() or 0
 
 
@@ -65,7 +65,7 @@ def load_result(session: Session) -> Result | None:
 
 def _stored(session: Session, name: str) -> Any:
     """A way to read a column of the session's estimate; None where it is not there yet."""
-    found = Estimate.objects.filter(pk=session.pk, revision=session.revision, **{f"{name}__isnull": False})
+    found = Estimate.objects.in_session(session).filter(revision=session.revision, **{f"{name}__isnull": False})
     return (lambda: found.values_list(name, flat=True).get()) if found.exists() else None
 
 

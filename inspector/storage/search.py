@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from inspector.models import Event, Payload, Session, SummaryText
+from inspector.models import Event, Payload, Project, Session, SummaryText
 from inspector.storage import convert
 from inspector.storage.contents import Content, text_of
 from inspector.storage.query_words import Query
@@ -59,7 +59,7 @@ def index_some(session: Session) -> bool:
     if not entries:  # rows are missing: nothing more will come
         stop = session.events
     with transaction.atomic():
-        mine = Session.objects.filter(pk=session.pk, revision=session.revision, indexed=start)
+        mine = Session.objects.row(session).filter(revision=session.revision, indexed=start)
         if not mine.update(indexed=stop):
             return False
         text_index().add(session, entries)
@@ -78,7 +78,7 @@ def forget(session: Session, start: int = 0, *, until: float = math.inf) -> None
         stop = session.indexed
         first = max(start, stop - FORGET_EVENTS)
         with transaction.atomic():
-            mine = Session.objects.filter(pk=session.pk, indexed=stop)
+            mine = Session.objects.row(session).filter(indexed=stop)
             if mine.update(indexed=first):
                 text_index().remove(session, [Entry(*row) for row in _rows(session, first, stop)])
         session.refresh_from_db(fields=["indexed"])
@@ -96,14 +96,14 @@ def count(query: Query, session: Session) -> int:
     return text_index().count(query, session) if query else 0
 
 
-def everywhere(query: Query, before: int | None, sessions: int, each: int) -> list[Found]:
-    """The newest sessions with hits, a few hits of each."""
+def everywhere(project: Project, query: Query, before: int | None, sessions: int, each: int) -> list[Found]:
+    """The newest sessions of a project with hits, a few hits of each."""
     if not query:
         return []
     index = text_index()
-    places = [*index.sessions(query, before, sessions), *_summarised(query, before, sessions)]
+    places = [*index.sessions(project, query, before, sessions), *_summarised(project, query, before, sessions)]
     places = sorted(places, key=lambda place: -place[1])[:sessions]
-    rows = Session.objects.select_related("recording").in_bulk([key for key, _ in places])
+    rows = Session.objects.of(project).select_related("recording").in_bulk([key for key, _ in places])
     found = []
     for key, newest in places:
         if session := rows.get(key):
@@ -114,22 +114,27 @@ def everywhere(query: Query, before: int | None, sessions: int, each: int) -> li
 
 def summary_hits(query: Query, session: Session, limit: int) -> list[SummaryPlace]:
     """Hits in what the recorded compactions of a session inserted, in its order."""
-    rows = _summaries(query).filter(session=session).order_by("compaction", "message")
+    rows = _with(query, SummaryText.objects.in_session(session)).order_by("compaction", "message")
     return [SummaryPlace(*place) for place in rows.values_list("compaction", "message")[:limit]] if query else []
 
 
-def _summarised(query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+def _summarised(project: Project, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
     """Sessions whose summaries alone have the words, each with the row number of its first event."""
-    first = Event.objects.filter(session=OuterRef("session"), seq=0).values("pk")
-    rows = _summaries(query).filter(session__deleted=None).annotate(begins=Subquery(first)).order_by("-begins")
+    first = Event.objects.of(project).filter(session=OuterRef("session"), seq=0).values("pk")
+    rows = (
+        _with(query, SummaryText.objects.of(project))
+        .filter(session__deleted=None)
+        .annotate(begins=Subquery(first))
+        .order_by("-begins")
+    )
     rows = rows.filter(begins__lt=2**62 if before is None else before)
     sessions = list(rows.values_list("session", "begins").distinct()[: 2 * limit])
-    index, of = text_index(), Session.objects.in_bulk([key for key, _ in sessions])
+    index, of = text_index(), Session.objects.of(project).in_bulk([key for key, _ in sessions])
     return [(key, begins) for key, begins in sessions if not index.in_session(query, of[key], 0, 1)][:limit]
 
 
-def _summaries(query: Query) -> QuerySet[SummaryText]:
-    rows = SummaryText.objects.all()
+def _with(query: Query, rows: QuerySet[SummaryText]) -> QuerySet[SummaryText]:
+    """Those that have the words."""
     for phrase in query.phrases():
         rows = rows.filter(words__contains=phrase)
     return rows
@@ -140,7 +145,7 @@ def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
 
     Each query is read to its end: on SQLite an open one would keep an old snapshot, from which no writing begins.
     """
-    log = Event.objects.filter(session=session).order_by("seq").values_list("id", "payload__body")
+    log = Event.objects.in_session(session).order_by("seq").values_list("id", "payload__body")
     for first in range(start, stop, FETCHED):
         for row_id, body in list(log.filter(seq__gte=first, seq__lt=min(stop, first + FETCHED))):
             yield row_id, text_of(convert.load_content(body).parts)

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 from django.db import connection, transaction
 
-from inspector.models import Event, Session
+from inspector.models import Event, Project, Session
 from inspector.storage.query_words import Query, fold
 
 EVENT, SESSION = Event._meta.db_table, Session._meta.db_table
@@ -53,7 +53,7 @@ class TextIndex(Protocol):
 
     def count(self, query: Query, session: Session) -> int: ...
 
-    def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]: ...
+    def sessions(self, project: Project, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]: ...
 
 
 def text_index() -> TextIndex:
@@ -97,39 +97,39 @@ class SqliteIndex:
             [self._match(query), *self._range(session, 0), session.pk.hex, COUNT_UP_TO + 1],
         )
 
-    def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+    def sessions(self, project: Project, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
         """One look for each session: the newest hit, then the newest below the events of its session."""
         found: dict[UUID, int] = {}
         below = 2**62 if before is None else before
-        while len(found) < limit and (hit := self._newest(query, below)):
+        while len(found) < limit and (hit := self._newest(project, query, below)):
             key, row, listed = hit
             below = self._below(key, row)
             if listed:
                 found.setdefault(key, below)
         return list(found.items())
 
-    def _newest(self, query: Query, below: int) -> tuple[UUID, int, bool] | None:
+    def _newest(self, project: Project, query: Query, below: int) -> tuple[UUID, int, bool] | None:
         rows = _rows(
-            f"SELECT e.session_id, t.rowid, x.deleted IS NULL FROM inspector_text t CROSS JOIN {EVENT} e "
-            f"ON e.id = t.rowid CROSS JOIN {SESSION} x ON x.id = e.session_id "
+            "SELECT e.session_id, t.rowid, x.deleted IS NULL AND x.project_id = %s FROM inspector_text t "
+            f"CROSS JOIN {EVENT} e ON e.id = t.rowid CROSS JOIN {SESSION} x ON x.id = e.session_id "
             "WHERE t.words MATCH %s AND t.rowid < %s ORDER BY t.rowid DESC LIMIT 1",
-            [self._match(query), below],
+            [project.pk, self._match(query), below],
         )
         return next(((UUID(str(key)), int(row), bool(listed)) for key, row, listed in rows), None)
 
     def _below(self, key: UUID, row: int) -> int:
         """The first row of the session's events around a row; a session that has grown lies in several places."""
-        log = Event.objects.filter(session_id=key).order_by("seq").values_list("id", "seq")
+        log = Event.objects.in_session(key).order_by("seq").values_list("id", "seq")
         lowest, highest = log.first(), log.last()
         if lowest is None or highest is None:  # purged meanwhile
             return row
         if highest[0] - lowest[0] == highest[1]:
             return int(lowest[0])
-        other = Event.objects.filter(id__lt=row).exclude(session_id=key).order_by("-id").values_list("id", flat=True)
+        other = Event.unscoped.filter(id__lt=row).exclude(session_id=key).order_by("-id").values_list("id", flat=True)
         return int(other.first() or 0) + 1
 
     def _range(self, session: Session, start: int) -> tuple[int, int]:
-        log = Event.objects.filter(session=session, seq__gte=start).values_list("id", flat=True)
+        log = Event.objects.in_session(session).filter(seq__gte=start).values_list("id", flat=True)
         first = log.order_by("seq").first()
         return (first, log.order_by("-seq").first() or first) if first is not None else (0, -1)
 
@@ -153,7 +153,7 @@ class PostgresIndex:
     def drop(self, session: Session) -> bool:
         """All entries of a session in one statement; piece by piece, each would look through all of them."""
         with transaction.atomic(), connection.cursor() as cursor:
-            Session.objects.filter(pk=session.pk).update(indexed=0)
+            Session.objects.row(session).update(indexed=0)
             cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
         return True
 
@@ -172,15 +172,15 @@ class PostgresIndex:
             [session.pk, self._match(query), COUNT_UP_TO + 1],
         )
 
-    def sessions(self, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
+    def sessions(self, project: Project, query: Query, before: int | None, limit: int) -> list[tuple[UUID, int]]:
         return [
             (UUID(str(key)), int(newest))
             for key, newest in _rows(
                 f"SELECT t.session_id, max(t.event_id) AS newest FROM inspector_text t JOIN {EVENT} e ON e.id = "
-                f"t.event_id JOIN {SESSION} x ON x.id = e.session_id AND x.deleted IS NULL WHERE t.words @@ "
-                "to_tsquery('simple', %s) GROUP BY t.session_id HAVING max(t.event_id) < %s "
+                f"t.event_id JOIN {SESSION} x ON x.id = e.session_id AND x.project_id = %s AND x.deleted IS NULL "
+                "WHERE t.words @@ to_tsquery('simple', %s) GROUP BY t.session_id HAVING max(t.event_id) < %s "
                 "ORDER BY newest DESC LIMIT %s",
-                [self._match(query), 2**62 if before is None else before, limit],
+                [project.pk, self._match(query), 2**62 if before is None else before, limit],
             )
         ]
 

@@ -62,8 +62,8 @@ class StoredTexts(Sequence[CoreEvent]):
 def begin(recording: Recording) -> Session:
     """The row of a session that is being stored: off the list, at no place in the file."""
     with transaction.atomic():
-        last = Session.objects.filter(recording=recording).aggregate(last=Min("ordinal"))["last"]
-        return Session.objects.create(
+        last = recording.sessions.aggregate(last=Min("ordinal"))["last"]
+        return Session.objects.of(recording.project_id).create(
             recording=recording, ordinal=min(last or 0, 0) - 1, deleted=timezone.now(), window=0
         )
 
@@ -145,7 +145,7 @@ class Writer:
         start, stop = self._count, self._count + len(batch.keys)
         insert_events(row, batch.keys, start)
         text_index().add(row, list(map(Entry, _numbers(row, start, stop), batch.words)))
-        Session.objects.filter(pk=row.pk).update(events=stop, indexed=stop)
+        Session.objects.row(row).update(events=stop, indexed=stop)
 
 
 def marks_of(events: Sequence[CoreEvent]) -> Marks:
@@ -191,7 +191,7 @@ def _compressed(texts: dict[bytes, bytes]) -> dict[bytes, bytes]:
 def _numbers(row: Session, start: int, stop: int) -> Iterable[int]:
     """The row numbers of events. Without gaps, as on SQLite, the ends tell all: fetched one by one, each would wait for
     the threads that have the interpreter's lock."""
-    rows = Event.objects.filter(session=row, seq__gte=start, seq__lt=stop)
+    rows = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop)
     ends = rows.aggregate(first=Min("pk"), last=Max("pk"))
     if ends["last"] - ends["first"] == stop - start - 1:
         return range(ends["first"], ends["last"] + 1)

@@ -27,17 +27,17 @@ import django, hashlib, random, sys
 django.setup()
 from datetime import UTC, datetime, timedelta
 from django.db import transaction
-from inspector.models import Recording, Session, Tag
+from inspector.models import Recording, Session, Tag, default_project
 from inspector.models.sessions import ENGINE
 count, chance = int(sys.argv[1]), random.Random(7)
 agents, models = ["claude", "codex", "adk", ""], ["claude-sonnet-4-5", "gpt-5", "gemini-2.5-pro", ""]
 formats = ["claude-code", "codex", "adk", "opencode"]
 with transaction.atomic():  # the worker sweeps recordings without sessions
-    recordings = Recording.objects.bulk_create([
+    recordings = Recording.objects.of(default_project()).bulk_create([
         Recording(sha256=hashlib.sha256(str(n).encode()).hexdigest(), name=f"session-{n}.jsonl",
                   size=chance.randrange(10_000, 90_000_000)) for n in range(count)], batch_size=400)
     begin = datetime(2026, 1, 1, tzinfo=UTC)
-    sessions = Session.objects.bulk_create([
+    sessions = Session.objects.of(default_project()).bulk_create([
         Session(recording=recording, title=f"{chance.choice(['Deploy', 'Mend', 'Review', 'Look into'])} service {n}",
                 format=chance.choice(formats), agent=chance.choice(agents), model=chance.choice(models), window=200_000,
                 window_source="model table", started_at=begin + timedelta(minutes=n), events=0,
@@ -51,7 +51,7 @@ with transaction.atomic():  # the worker sweeps recordings without sessions
                 loops=chance.randrange(30) // 29,
                 fallbacks=chance.randrange(20) // 19) for n, recording in enumerate(recordings)], batch_size=400)
 for name in ("kept", "check", "team-a"):
-    Tag.objects.create(name=name).sessions.add(*chance.sample(sessions, count // 10))
+    Tag.objects.of(default_project()).create(name=name).sessions.add(*chance.sample(sessions, count // 10))
 from django.db import connection
 if connection.vendor == "postgresql":
     connection.cursor().execute("ANALYZE")

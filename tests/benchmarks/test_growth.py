@@ -18,7 +18,7 @@ from guard_core.attribution import Attribution, attribute
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
-from inspector.models import Recording
+from inspector.models import Recording, default_project
 from inspector.storage import convert
 from inspector.storage.appending import append
 from inspector.storage.texts import store_texts
@@ -84,7 +84,9 @@ def test_storing_a_session_that_has_grown_writes_a_small_part_of_it():
     whole = session_of(STEPS)
     short = len(whole.events) - MORE
     calls = tuple(call for call in whole.calls if call.at < short)
-    recording = Recording.objects.create(sha256="0" * 64, name="growing", size=1, format="claude-code")
+    recording = Recording.objects.of(default_project()).create(
+        sha256="0" * 64, name="growing", size=1, format="claude-code"
+    )
     value, ledger, attribution = computed(msgspec.structs.replace(whole, events=whole.events[:short], calls=calls))
     with Written() as first:
         row = convert.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
@@ -104,7 +106,9 @@ def test_appending_to_a_session_does_not_cost_more_where_it_is_long():
     whole = session_of(STEPS)
     short = len(whole.events) - 4 * MORE
     calls = tuple(call for call in whole.calls if call.at < short)
-    recording = Recording.objects.create(sha256="1" * 64, name="appended", size=1, format="claude-code")
+    recording = Recording.objects.of(default_project()).create(
+        sha256="1" * 64, name="appended", size=1, format="claude-code"
+    )
     value, ledger, attribution = computed(msgspec.structs.replace(whole, events=whole.events[:short], calls=calls))
     row = convert.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
     milliseconds = []

@@ -15,7 +15,7 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.importing import PACE, Pace, run_import, submit
 from inspector.ingest.uploads import receive
-from inspector.models import Import
+from inspector.models import Import, default_project
 from inspector.project.health import beat
 from tests.builders import model, session, tool_call, tool_result, user
 
@@ -98,7 +98,7 @@ def bring(db: None, folders: Path) -> Importer:
     def importer(
         content: bytes, name: str = "recording.jsonl", pace: Pace = PACE, watching: Any = None, **options: object
     ) -> Import:
-        job = submit(receive([content], name), **options)
+        job = submit(default_project(), receive([content], name), **options)
         run_import(str(job.pk), pace, watching)
         job.refresh_from_db()
         return job

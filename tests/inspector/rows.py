@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from inspector.models import Recording, Session
+from inspector.models import Recording, Session, default_project
 from inspector.models.sessions import ENGINE
 
 _numbers = count()
@@ -16,14 +16,16 @@ _numbers = count()
 def recording_row(**values: Any) -> Recording:
     """A recording whose bytes nobody asks for."""
     digest = hashlib.sha256(str(next(_numbers)).encode()).hexdigest()
-    return Recording.objects.create(**{"sha256": digest, "name": "a.jsonl", "size": 120_000, **values})
+    project = values.pop("project", None) or default_project()
+    return Recording.objects.of(project).create(**{"sha256": digest, "name": "a.jsonl", "size": 120_000, **values})
 
 
 def session_row(title: str = "a session", size: int = 120_000, **values: Any) -> Session:
     """A session as the list sees it, assessed: 200,000 tokens of window, ten calls, a peak of 50 %."""
     peak = values.get("prompt_tokens_max", 100_000)
+    project = values.pop("project", None) or default_project()
     given = {
-        "recording": values.pop("recording", None) or recording_row(size=size),
+        "recording": values.pop("recording", None) or recording_row(size=size, project=project),
         "format": "claude-code",
         "agent": "coder",
         "model": "claude-sonnet-4",
@@ -41,4 +43,4 @@ def session_row(title: str = "a session", size: int = 120_000, **values: Any) ->
         "prompt_tokens_sum": 600_000,
         "started_at": datetime(2026, 3, 1, tzinfo=UTC),
     }
-    return Session.objects.create(title=title, **{**given, **values})
+    return Session.objects.of(project).create(title=title, **{**given, **values})

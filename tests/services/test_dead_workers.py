@@ -23,7 +23,7 @@ import django; django.setup()
 from django.db import connection, transaction
 from inspector.models import Tag
 with transaction.atomic(), connection.cursor() as cursor:
-    Tag.objects.update(name="locked")
+    Tag.unscoped.update(name="locked")
     print("locked", flush=True)
     cursor.execute("SELECT pg_sleep(600)")
 """

@@ -26,7 +26,7 @@ from inspector.replays.analysis import analyse
 from inspector.storage.convert import load_session
 from inspector.models import Session
 from inspector.replays.choice import Choice
-for row in Session.objects.order_by("pk"):
+for row in Session.unscoped.order_by("pk"):
     trace = analyse(row, Choice()).replayed
     print(row.pk, row.recording.sha256, hashlib.sha256(encode(load_session(row))).hexdigest(), trace.digest())
 """
@@ -115,10 +115,11 @@ def test_the_moved_database_takes_new_sessions_and_finds_old_ones(stored, run, e
 
 SEARCH = """
 import django; django.setup()
+from inspector.models import default_project
 from inspector.storage.query_words import parse
 from inspector.storage import search
 from inspector.jobs import indexing
-print(len(search.everywhere(parse("the"), None, 9, 1)), indexing.pending().count())
+print(len(search.everywhere(default_project(), parse("the"), None, 9, 1)), indexing.pending().count())
 """
 
 

@@ -29,7 +29,8 @@ from inspector.ingest.importing import report_of, run_import
 from inspector.ingest.uploads import Received, receive
 from inspector.jobs.indexing import index_everything
 from inspector.management.refusals import refusals
-from inspector.models import Import
+from inspector.models import Import, Project, default_project
+from inspector.models.projects import DEFAULT_SLUG
 from inspector.models.recordings import WAL
 from inspector.pages.imports.choosing import known_words
 from inspector.pages.shared.numbers import counted
@@ -61,6 +62,9 @@ class Command(BaseCommand):
             "--lenient", action="store_true", help="leave damaged lines out instead of refusing the file"
         )
         parser.add_argument("--window", type=window_size, help="context window in tokens, where it is known better")
+        parser.add_argument(
+            "--project", default=DEFAULT_SLUG, metavar="SLUG", help="the project to import into (%(default)s)"
+        )
         parser.add_argument("--no-index", action="store_true", help="leave the text index to the worker")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -70,6 +74,7 @@ class Command(BaseCommand):
             self._import(options)
 
     def _import(self, options: dict[str, Any]) -> None:
+        self.project = project_of(options["project"])
         told: Counter[str] = Counter()
         for given in files(options["paths"]):
             told[self._one(given, options)] += 1
@@ -108,7 +113,7 @@ class Command(BaseCommand):
             received = take(given.path)
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
-        job = add(received, strict=not options["lenient"], window=options["window"])
+        job = add(self.project, received, strict=not options["lenient"], window=options["window"])
         if job.ended:
             return job, False
         with Heartbeat(str(job.pk)), Progress(self, given.path, job):
@@ -119,6 +124,16 @@ class Command(BaseCommand):
         clear = "\r\x1b[K" if sys.stdout.isatty() else ""
         self.stdout.write(f"{clear}{word:>8}  {given.path}  {reason}")
         return word
+
+
+def project_of(slug: str) -> Project:
+    """The project of this name. Raises CommandError."""
+    if slug == DEFAULT_SLUG:
+        return default_project()
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
+        raise CommandError(f"There is no project {slug!r}.", returncode=2)
+    return project
 
 
 def _sessions(job: Import) -> str:
@@ -140,7 +155,7 @@ def ended(job: Import) -> Import:
     """The import when it has ended: at once, unless the worker of a running server was faster to take it."""
     end = time.monotonic() + PATIENCE
     while True:
-        job = Import.objects.select_related("recording").get(pk=job.pk)
+        job = Import.objects.row(job).select_related("recording").get()
         if job.ended or time.monotonic() > end:
             return job
         time.sleep(LOOK_EVERY)

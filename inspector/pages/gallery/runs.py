@@ -24,7 +24,7 @@ from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive
 from inspector.jobs.leased import LeasedJob
-from inspector.models import Import
+from inspector.models import Import, Project
 from inspector.models.gallery import GalleryRun
 from inspector.pages.gallery.table import Guard, Row, rows_for
 
@@ -53,26 +53,27 @@ def guards_of(run: GalleryRun) -> tuple[Guard, ...]:
     return tuple(Guard(*name.partition("/")[::2]) for name in run.choice.split())
 
 
-def latest_run(chosen: Iterable[Guard], *states: str) -> GalleryRun | None:
-    """The newest run of a choice, by state if wanted; results of another engine do not count."""
-    found = GalleryRun.objects.filter(choice=choice_key(chosen), engine=engine_key())
+def latest_run(project: Project, chosen: Iterable[Guard], *states: str) -> GalleryRun | None:
+    """The newest run of a choice in a project, by state if wanted; results of another engine do not count."""
+    found = GalleryRun.objects.of(project).filter(choice=choice_key(chosen), engine=engine_key())
     return (found.filter(state__in=states) if states else found).order_by("-created").first()
 
 
-def start_run(chosen: tuple[Guard, ...]) -> GalleryRun:
+def start_run(project: Project, chosen: tuple[Guard, ...]) -> GalleryRun:
     """The run under way for this choice, the result that is there, or a new job."""
-    known = latest_run(chosen, *UNDER_WAY, GalleryRun.State.DONE)
+    known = latest_run(project, chosen, *UNDER_WAY, GalleryRun.State.DONE)
     if known is not None:
         return known
     with transaction.atomic():
-        run = GalleryRun.objects.create(choice=choice_key(chosen), engine=engine_key(), total=len(SCENARIOS))
+        runs = GalleryRun.objects.of(project)
+        run = runs.create(choice=choice_key(chosen), engine=engine_key(), total=len(SCENARIOS))
         GALLERY_RUNS.enqueue(run)
     return run
 
 
 def cancel_run(run: GalleryRun) -> None:
     """End a run now. A worker that plays it notices at its next scenario and cannot store anything any more."""
-    GalleryRun.objects.filter(pk=run.pk, state__in=UNDER_WAY).update(
+    GalleryRun.objects.row(run).filter(state__in=UNDER_WAY).update(
         state=GalleryRun.State.CANCELLED, message=CANCELLED, finished=timezone.now()
     )
 
@@ -106,13 +107,13 @@ def run_gallery(run_id: str, scenarios: Iterable[Scenario] | None = None, note_e
     lease = GALLERY_RUNS.take(run_id)
     if not lease:
         return
-    run, mine = GalleryRun.objects.get(pk=run_id), GALLERY_RUNS.held(run_id, lease)
+    run, mine = GalleryRun.unscoped.get(pk=run_id), GALLERY_RUNS.held(run_id, lease)
     try:
         rows = play_all(guards_of(run), _noter(mine, note_every), scenarios)
         mine.update(
             state=GalleryRun.State.DONE, done=run.total, result=packed(rows), message="", finished=timezone.now()
         )
-        _drop_old()
+        _drop_old(run.project_id)
     except _Ended:
         return
     except GuardError as error:
@@ -153,9 +154,10 @@ def _noter(mine: Any, every: float) -> Callable[[int], None]:
     return note
 
 
-def _drop_old() -> None:
-    kept = GalleryRun.objects.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
-    GalleryRun.objects.exclude(pk__in=list(kept)).exclude(state__in=UNDER_WAY).delete()
+def _drop_old(project: int) -> None:
+    runs = GalleryRun.objects.of(project)
+    kept = runs.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
+    runs.exclude(pk__in=list(kept)).exclude(state__in=UNDER_WAY).delete()
 
 
 def packed(rows: list[Row]) -> bytes:
@@ -173,16 +175,16 @@ def rows_of(run: GalleryRun | None) -> list[Row]:
 # ---- a scenario as a session
 
 
-def open_scenario(scenario: Scenario) -> Import:
+def open_scenario(project: Project, scenario: Scenario) -> Import:
     """The import of a scenario's sessions through the normal pipeline; the same scenario is the same recording."""
     many = len(scenario.simulations) > 1
     sessions = [
         play(simulation, title=f"{scenario.name}, part {number}" if many else scenario.name).session
         for number, simulation in enumerate(scenario.simulations, 1)
     ]
-    return submit(receive(native.write_all(sessions), f"{scenario.name}.jsonl"))
+    return submit(project, receive(native.write_all(sessions), f"{scenario.name}.jsonl"))
 
 
-def open_simulation(simulation: Simulation, title: str) -> Import:
+def open_simulation(project: Project, simulation: Simulation, title: str) -> Import:
     """The import of one simulation, made in the form."""
-    return submit(receive([native.write(play(simulation, title=title).session)], f"{title}.jsonl"))
+    return submit(project, receive([native.write(play(simulation, title=title).session)], f"{title}.jsonl"))

@@ -28,6 +28,7 @@ from inspector.pages.gallery.table import Guard, Row, all_profiles, guards, make
 from inspector.pages.session.frame import number, other_step_note, step_of
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.numbers import step_number, turn_number
+from inspector.pages.shared.project import project_of
 
 DEFAULT = (Guard(DEFAULT_POLICY, POLICIES[DEFAULT_POLICY].default_profile),)
 FIRST_STEP = "TimingGap_CalibratedHeuristicPreventsOverflow"  # where the count of the step before is too old
@@ -38,8 +39,12 @@ FIRST_STEP_AT = 1
 def gallery(request: HttpRequest) -> HttpResponse:
     """The table of a choice of policies and profiles, the progress of its run, or the offer to play it."""
     chosen, error = _chosen(request.GET.getlist("policy"), request.GET.getlist("profile"))
-    run = service.latest_run(chosen)
-    done = run if run and run.state == GalleryRun.State.DONE else service.latest_run(chosen, GalleryRun.State.DONE)
+    run = service.latest_run(project_of(request), chosen)
+    done = (
+        run
+        if run and run.state == GalleryRun.State.DONE
+        else service.latest_run(project_of(request), chosen, GalleryRun.State.DONE)
+    )
     found = presenter.parse_filter(request.GET.dict())
     context = {
         "error": error,
@@ -67,7 +72,7 @@ def gallery_run(request: HttpRequest) -> HttpResponse:
     chosen, error = _chosen(policies, profiles)
     if error:
         return plain(request, 422, "This cannot be run", error)
-    service.start_run(chosen)
+    service.start_run(project_of(request), chosen)
     return redirect(reverse("gallery") + presenter.Filter().query(chosen))
 
 
@@ -75,7 +80,7 @@ def gallery_run(request: HttpRequest) -> HttpResponse:
 def gallery_cancel(request: HttpRequest) -> HttpResponse:
     """Stop the run of a choice."""
     chosen, error = _chosen(request.POST.getlist("policy"), request.POST.getlist("profile"))
-    run = None if error else service.latest_run(chosen, *service.UNDER_WAY)
+    run = None if error else service.latest_run(project_of(request), chosen, *service.UNDER_WAY)
     if run is not None:
         service.cancel_run(run)
     return redirect(reverse("gallery") + presenter.Filter().query(chosen))
@@ -86,7 +91,7 @@ def gallery_open(request: HttpRequest) -> HttpResponse:
     """A scenario as a session, under the policy of its row."""
     name, _, guard = request.POST.get("scenario", "").partition(" ")
     try:
-        job = service.open_scenario(get_scenario(name))
+        job = service.open_scenario(project_of(request), get_scenario(name))
     except UnknownName as error:
         return plain(request, 404, "No such scenario", f"{_sentence(error)}.")
     return redirect(_address(settled([job])[0], guard))
@@ -102,7 +107,7 @@ def gallery_new(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('gallery_new')}?{urlencode(kept)}")
     form, error = _form(request)
     if request.method == "POST" and form.is_valid():
-        (job,) = settled([service.open_simulation(form.simulation, form.name)])
+        (job,) = settled([service.open_simulation(project_of(request), form.simulation, form.name)])
         return redirect(_address(job, form.chosen_guard.name))
     context = {
         "form": form,
@@ -252,7 +257,8 @@ def _first_of(job: Import) -> Session | None:
     """The first of several sessions: a scenario of independent parts has one for each."""
     if job.state != Import.State.DONE:
         return None
-    return Session.objects.filter(recording=job.recording_id, deleted=None).order_by("ordinal").first()
+    sessions = Session.objects.of(job.project_id).filter(recording=job.recording_id, deleted=None)
+    return sessions.order_by("ordinal").first()
 
 
 def _sentence(error: Exception) -> str:

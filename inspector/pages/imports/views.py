@@ -15,6 +15,7 @@ from inspector.ingest.uploads import lacks_log
 from inspector.models import Import
 from inspector.pages.errors.views import plain
 from inspector.pages.imports import choosing
+from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
 from inspector.storage import deleting
 
@@ -25,16 +26,16 @@ MAX_LISTED = 100  # sessions named on the report page; its script shows the othe
 @require_safe
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The page of one import. A clean import of one session goes on to it, unless the report was asked for."""
-    job = _job(pk)
+    job = _job(request, pk)
     if "report" not in request.GET and (session := only_session_of(job)):
         return redirect(session)
-    return render(request, "inspector/imports/detail.html", {**_context(job), **undo(request.GET.get("undo", ""))})
+    return render(request, "inspector/imports/detail.html", {**_context(job), **undo(request)})
 
 
 @require_safe
 def status(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The part of the page that changes. Tells the browser to go on to the session when there is one."""
-    job = _job(pk)
+    job = _job(request, pk)
     response = render(request, "inspector/imports/_status.html", _context(job))
     if session := only_session_of(job):
         response.headers["HX-Redirect"] = session.get_absolute_url()
@@ -44,14 +45,14 @@ def status(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stop reading; nothing of the file is kept."""
-    cancel_import(_job(pk))
+    cancel_import(_job(request, pk))
     return redirect("import_detail", pk)
 
 
 @require_POST
 def again(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Read the kept bytes once more."""
-    job = _job(pk)
+    job = _job(request, pk)
     if job.recording is None:
         return plain(request, 409, "The file was not stored", "The import failed: upload the file again.")
     return redirect(start_import(job.recording, strict=job.strict, window=job.window))
@@ -63,10 +64,10 @@ def choose(request: HttpRequest, pk: UUID) -> HttpResponse:
 
     `out` names them; without script it is those of `listed` that came without their tick (`id`).
     """
-    job = _job(pk)
+    job = _job(request, pk)
     out = _keys(request.POST.get("out", "")) | (_keys(request.POST.get("listed", "")) - set(request.POST.getlist("id")))
     mine = out & set(map(str, sessions_of(job).values_list("pk", flat=True)))
-    undo = deleting.delete(sessions_of(job).filter(pk__in=mine))
+    undo = deleting.delete(project_of(request), sessions_of(job).filter(pk__in=mine))
     query = f"?report&undo={undo}" if undo else "?report"
     return HttpResponseRedirect(f"{job.get_absolute_url()}{query}")
 
@@ -75,8 +76,8 @@ def _keys(text: str) -> set[str]:
     return set(text.split(",")) - {""}
 
 
-def _job(pk: UUID) -> Import:
-    return get_object_or_404(Import.objects.select_related("recording"), pk=pk)
+def _job(request: HttpRequest, pk: UUID) -> Import:
+    return get_object_or_404(Import.objects.of(project_of(request)).select_related("recording"), pk=pk)
 
 
 def _context(job: Import) -> dict[str, Any]:

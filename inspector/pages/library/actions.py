@@ -16,6 +16,7 @@ from inspector.pages.errors.views import plain
 from inspector.pages.library import tagging
 from inspector.pages.library.dismissing import COOKIE, SHOWN_FOR, Dismissed
 from inspector.pages.library.listing import Listing
+from inspector.pages.shared.project import project_of
 from inspector.storage import deleting
 
 MAX_CHOSEN = 500  # sessions ticked one by one; more are chosen as "all that match"
@@ -24,7 +25,7 @@ MAX_CHOSEN = 500  # sessions ticked one by one; more are chosen as "all that mat
 @require_POST
 def rename(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Give a session a title; back to the list where the form was there, else to the session."""
-    session = get_object_or_404(Session, pk=pk, deleted=None)
+    session = get_object_or_404(Session.objects.of(project_of(request)), pk=pk, deleted=None)
     tagging.rename(session, request.POST.get("title", ""))
     if "list" in request.POST:
         return _back(request)
@@ -34,14 +35,16 @@ def rename(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Take one session off the list."""
-    get_object_or_404(Session, pk=pk, deleted=None)
-    return _back(request, undo=deleting.delete(Session.objects.filter(pk=pk)))
+    get_object_or_404(Session.objects.of(project_of(request)), pk=pk, deleted=None)
+    return _back(
+        request, undo=deleting.delete(project_of(request), Session.objects.of(project_of(request)).filter(pk=pk))
+    )
 
 
 @require_POST
 def restore(request: HttpRequest) -> HttpResponse:
     """Bring back what one deletion took."""
-    deleting.restore(request.POST.get("undo", ""))
+    deleting.restore(project_of(request), request.POST.get("undo", ""))
     return _back(request)
 
 
@@ -51,11 +54,11 @@ def bulk(request: HttpRequest) -> HttpResponse:
     action = request.POST.get("action", "")
     chosen = _chosen(request)
     if action == "delete":
-        return _back(request, undo=deleting.delete(chosen))
+        return _back(request, undo=deleting.delete(project_of(request), chosen))
     change = {"tag": tagging.tag, "untag": tagging.untag}.get(action)
     if change is None:
         return plain(request, 400, "Nothing was done", "Choose what to do with the sessions: tag, untag or delete.")
-    change(chosen, tagging.tag_names(request.POST.get("tags", "")))
+    change(project_of(request), chosen, tagging.tag_names(request.POST.get("tags", "")))
     return _back(request)
 
 
@@ -83,15 +86,15 @@ def _remember(response: HttpResponse, dismissed: Dismissed) -> HttpResponse:
 
 def _chosen(request: HttpRequest) -> QuerySet[Session]:
     if request.POST.get("all"):
-        found = Listing.parse(_address(request)).sessions()
-        return Session.objects.filter(pk__in=found.order_by().values("pk"))
+        found = Listing.parse(_address(request)).sessions(project_of(request))
+        return Session.objects.of(project_of(request)).filter(pk__in=found.order_by().values("pk"))
     keys = []
     for text in request.POST.getlist("id")[:MAX_CHOSEN]:
         try:
             keys.append(UUID(text))
         except ValueError:
             continue
-    return Session.objects.filter(pk__in=keys, deleted=None)
+    return Session.objects.of(project_of(request)).filter(pk__in=keys, deleted=None)
 
 
 def _address(request: HttpRequest) -> QueryDict:

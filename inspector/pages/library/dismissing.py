@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from inspector.models import Import
+from inspector.models import Import, Project
 
 SHOWN_FOR = timedelta(minutes=15)  # after it has failed, an import is on the front page for so long
 COOKIE = "dismissed"
@@ -50,6 +50,6 @@ class Dismissed:
         return Dismissed((timezone.now() - _EPOCH) // _MICROSECOND + 1)
 
 
-def failed_lately() -> QuerySet[Import]:
-    """The imports that failed in the last minutes, dismissed or not."""
-    return Import.objects.filter(state=Import.State.FAILED, finished__gte=timezone.now() - SHOWN_FOR)
+def failed_lately(project: Project) -> QuerySet[Import]:
+    """The imports of a project that failed in the last minutes, dismissed or not."""
+    return Import.objects.of(project).filter(state=Import.State.FAILED, finished__gte=timezone.now() - SHOWN_FOR)

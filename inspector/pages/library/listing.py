@@ -11,7 +11,7 @@ from django.db.models import Case, Count, ExpressionWrapper, F, FloatField, Q, Q
 from django.db.models.functions import Cast, Coalesce
 from django.http import QueryDict
 
-from inspector.models import Session
+from inspector.models import Project, Session
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -122,9 +122,9 @@ class Listing:
                 pairs += [(field.name, item) for item in (value if isinstance(value, tuple) else (value,))]
         return "?" + urlencode([(name, f"{item:g}" if isinstance(item, float) else item) for name, item in pairs])
 
-    def sessions(self) -> QuerySet[Session]:
-        """The sessions asked for, in order; `fill` (per cent) and `started` come with each."""
-        found = self._narrowed(with_fill(Session.objects.filter(deleted=None)))
+    def sessions(self, project: Project) -> QuerySet[Session]:
+        """The sessions of a project asked for, in order; `fill` (per cent) and `started` come with each."""
+        found = self._narrowed(with_fill(Session.objects.of(project).filter(deleted=None)))
         for name in self.has:
             found = found.filter(HAS[name][1])
         if self.severity:
@@ -157,11 +157,12 @@ class Listing:
         return found.order_by(*(f"-{key}" if down else key for key in keys), "-created", "ordinal", "pk")
 
 
-def rows_of(found: QuerySet[Session]) -> list[Filled]:
+def rows_of(project: Project, found: QuerySet[Session]) -> list[Filled]:
     """The sessions of one page, with recordings and tags. Their order is found first: to sort all sessions with all
     their columns takes three times as long."""
     keys = list(found.values_list("pk", flat=True))
-    rows = with_fill(Session.objects.select_related("recording").prefetch_related("tags")).in_bulk(keys)
+    sessions = Session.objects.of(project).select_related("recording").prefetch_related("tags")
+    rows = with_fill(sessions).in_bulk(keys)
     return [rows[key] for key in keys if key in rows]
 
 
@@ -186,9 +187,9 @@ def totals(found: QuerySet[Session]) -> dict[str, int]:
     return {name: value or 0 for name, value in sums.items()}
 
 
-def choices(name: str) -> list[str]:
-    """The values of a column that any session has, for a menu."""
-    values = Session.objects.filter(deleted=None).exclude(**{name: ""})
+def choices(project: Project, name: str) -> list[str]:
+    """The values of a column that any session of a project has, for a menu."""
+    values = Session.objects.of(project).filter(deleted=None).exclude(**{name: ""})
     return list(values.order_by(name).values_list(name, flat=True).distinct()[:200])
 
 

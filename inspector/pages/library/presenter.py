@@ -9,7 +9,7 @@ from django.core.paginator import Page
 
 from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS
-from inspector.models import Session, Tag
+from inspector.models import Project, Session, Tag
 from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
 from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
 from inspector.pages.shared.peaks import peak_source
@@ -163,8 +163,9 @@ def _head(listing: Listing, name: str) -> dict[str, Any]:
     }
 
 
-def filters(listing: Listing) -> dict[str, Any]:
+def filters(project: Project, listing: Listing) -> dict[str, Any]:
     """The filter form: what may be chosen, and what is."""
+    agents, models = choices(project, "agent"), choices(project, "model")
     return {
         "severity": [
             {"name": name, "label": label, "on": name in listing.severity} for name, (label, _) in SEVERITY.items()
@@ -172,18 +173,29 @@ def filters(listing: Listing) -> dict[str, Any]:
         "has": [{"name": name, "label": label, "on": name in listing.has} for name, (label, _) in HAS.items()],
         "menus": [
             {"name": "kind", "label": "Finding", "any": "any", "options": _kinds(listing.kind)},
-            {"name": "agent", "label": "Agent", "any": "any", "options": _options(choices("agent"), listing.agent)},
-            {"name": "format", "label": "Format", "any": "any", "options": _formats(listing.format)},
-            {"name": "model", "label": "Model", "any": "any", "options": _options(choices("model"), listing.model)},
-            {"name": "tag", "label": "Tag", "any": "any", "options": _options(tag_names(), listing.tag)},
+            {
+                "name": "agent",
+                "label": "Agent",
+                "any": "any",
+                "options": _options(agents, listing.agent),
+            },
+            {"name": "format", "label": "Format", "any": "any", "options": _formats(project, listing.format)},
+            {
+                "name": "model",
+                "label": "Model",
+                "any": "any",
+                "options": _options(models, listing.model),
+            },
+            {"name": "tag", "label": "Tag", "any": "any", "options": _options(tag_names(project), listing.tag)},
         ],
         "more": listing.more,
     }
 
 
-def tag_names() -> list[str]:
-    """Every tag that a listed session carries."""
-    return list(Tag.objects.filter(sessions__deleted=None).values_list("name", flat=True).distinct()[:200])
+def tag_names(project: Project) -> list[str]:
+    """Every tag that a listed session of a project carries."""
+    used = Tag.objects.of(project).filter(sessions__deleted=None)
+    return list(used.values_list("name", flat=True).distinct()[:200])
 
 
 def totals_line(sums: dict[str, int]) -> list[str]:
@@ -231,8 +243,8 @@ def _kinds(chosen: str) -> list[dict[str, Any]]:
     return [{**option, "label": KINDS.get(option["value"], option["value"])} for option in _options(KINDS, chosen)]
 
 
-def _formats(chosen: str) -> list[dict[str, Any]]:
+def _formats(project: Project, chosen: str) -> list[dict[str, Any]]:
     return [
         {**option, "label": LABELS.get(option["value"], option["value"])}
-        for option in _options(choices("format"), chosen)
+        for option in _options(choices(project, "format"), chosen)
     ]

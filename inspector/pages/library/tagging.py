@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from inspector.models import Session, Tag
+from inspector.models import Project, Session, Tag
 
 MAX_TITLE = 200  # characters
 MAX_TAG = 40
@@ -19,7 +19,7 @@ BATCH = 500
 def rename(session: Session, title: str) -> bool:
     """Give a session another title; False, and nothing done, where none is left after cleaning."""
     clean = " ".join(title.replace("\x00", "").encode("utf-8", "replace").decode().split())[:MAX_TITLE]
-    return bool(clean) and Session.objects.filter(pk=session.pk).update(title=clean) > 0
+    return bool(clean) and Session.objects.row(session).update(title=clean) > 0
 
 
 def tag_names(text: str) -> list[str]:
@@ -29,24 +29,24 @@ def tag_names(text: str) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))[:MAX_TAGS_AT_ONCE]
 
 
-def tag(sessions: QuerySet[Session], names: Iterable[str]) -> None:
-    """Put tags on sessions; those that carry one already keep it."""
+def tag(project: Project, sessions: QuerySet[Session], names: Iterable[str]) -> None:
+    """Put tags on sessions of a project; those that carry one already keep it."""
     with transaction.atomic():
         batches = _batches(sessions)
         for name in names:
-            made, _ = Tag.objects.get_or_create(name=name)
+            made, _ = Tag.objects.of(project).get_or_create(name=name)
             for keys in batches:
                 made.sessions.add(*keys)  # type: ignore[arg-type]  # the stubs know whole numbers as keys, ours are UUIDs
 
 
-def untag(sessions: QuerySet[Session], names: Iterable[str]) -> None:
-    """Take tags off sessions; a tag that nobody carries any more is forgotten."""
+def untag(project: Project, sessions: QuerySet[Session], names: Iterable[str]) -> None:
+    """Take tags off sessions of a project; a tag that nobody carries any more is forgotten."""
     with transaction.atomic():
         batches = _batches(sessions)
-        for found in Tag.objects.filter(name__in=list(names)):
+        for found in Tag.objects.of(project).filter(name__in=list(names)):
             for keys in batches:
                 found.sessions.remove(*keys)  # type: ignore[arg-type]  # as above
-        Tag.objects.filter(sessions=None).delete()
+        Tag.objects.of(project).filter(sessions=None).delete()
 
 
 def _batches(sessions: QuerySet[Session]) -> list[list[UUID]]:

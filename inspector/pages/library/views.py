@@ -12,11 +12,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from guard_core.simulator.samples import SAMPLES
-from inspector.models import Import, Session
+from inspector.models import Import, Project, Session
 from inspector.pages.library import presenter
 from inspector.pages.library.dismissing import COOKIE, Dismissed, failed_lately
 from inspector.pages.library.listing import PAGE_SIZE, Listing, rows_of, totals
 from inspector.pages.shared.htmx import wants_part
+from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
 
 IMPORTS_SHOWN = 8
@@ -30,18 +31,18 @@ def home(request: HttpRequest) -> HttpResponse:
     if wants_part(request, "imports"):
         return _imports_part(request)
     listing = Listing.parse(request.GET)
-    is_empty = not Session.objects.filter(deleted=None).exists()
-    context = {**bringing_in(), **undo(request.GET.get("undo", "")), **imports(request)}
+    is_empty = not Session.objects.of(project_of(request)).filter(deleted=None).exists()
+    context = {**bringing_in(), **undo(request), **imports(request)}
     if is_empty and not listing.filtered:
         return render(request, "inspector/library/empty.html", context)
-    context.update(listed(listing, request.GET.get("rename", "")))
+    context.update(listed(project_of(request), listing, request.GET.get("rename", "")))
     template = "_list.html" if wants_part(request, "sessions") else "list.html"
     return render(request, f"inspector/library/{template}", context)
 
 
-def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
+def listed(project: Project, listing: Listing, renaming: str = "") -> dict[str, Any]:
     """What the list shows: one page of rows, heads, sums, filters."""
-    found = listing.sessions()
+    found = listing.sessions(project)
     sums = totals(found)
     paginator = Paginator(found, PAGE_SIZE)
     paginator.count = sums["sessions"]  # known already
@@ -49,11 +50,11 @@ def listed(listing: Listing, renaming: str = "") -> dict[str, Any]:
     shown = cast("QuerySet[Session]", page.object_list)  # a slice of `found`
     return {
         "listing": listing,
-        "rows": [presenter.row(session) for session in rows_of(shown)],
+        "rows": [presenter.row(session) for session in rows_of(project, shown)],
         "heads": presenter.heads(listing),
         "totals": presenter.totals_line(sums),
         "pages": presenter.pages(listing, page),
-        "filters": presenter.filters(listing),
+        "filters": presenter.filters(project, listing),
         "address": listing.address(page=page.number),
         "first_page": listing.address(),
         "renaming": renaming,
@@ -67,17 +68,18 @@ def bringing_in() -> dict[str, Any]:
 
 def imports(request: HttpRequest) -> dict[str, Any]:
     """Files being read, and those of the last minutes that could not be and were not dismissed."""
-    recent, dismissed = failed_lately(), Dismissed.parse(request.COOKIES.get(COOKIE, ""))
+    recent, dismissed = failed_lately(project_of(request)), Dismissed.parse(request.COOKIES.get(COOKIE, ""))
     failed = dismissed.shown(recent)
     aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
     wanted = Q(state__in=UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
-    found = Import.objects.filter(wanted).order_by("-created")
+    mine = Import.objects.of(project_of(request))
+    found = mine.filter(wanted).order_by("-created")
     shown = list(found[:IMPORTS_SHOWN])
     earlier = request.GET.get("dismissed", "")
     return {
         "imports": shown,
         "imports_more": max(0, found.count() - len(shown)),
-        "imports_waiting": Import.objects.filter(state__in=UNDER_WAY).count(),
+        "imports_waiting": mine.filter(state__in=UNDER_WAY).count(),
         "imports_aside": aside.count(),
         "imports_failed": failed.count(),
         "aside_names": list(aside.order_by("name").values_list("name", flat=True).distinct()[:ASIDE_NAMED]),

@@ -8,13 +8,14 @@ from django.shortcuts import get_object_or_404, render
 from guard_core.recordings import LABELS
 from inspector.jobs.recounting import State, ensure_recounted
 from inspector.models import Session
+from inspector.pages.shared.project import project_of
 
 RETRY_SECONDS = "2"
 
 
 def page_recounting(request: HttpRequest, session_id: str) -> HttpResponse:
     """How it stands, and what is known of the session without its columns. The page looks again by itself."""
-    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     failed = ensure_recounted(row) is State.FAILED
     if request.path.endswith(".json"):
         answer = JsonResponse({"state": "failed" if failed else "recounting"}, status=503 if failed else 202)

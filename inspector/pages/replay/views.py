@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from inspector.models import Session
 from inspector.pages.shared.numbers import counted
+from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, form, parse_choice
 from inspector.replays.messages import Page, Task
 from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
@@ -36,7 +37,7 @@ def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResp
     if request.path.endswith(".json"):
         return _as_json(replay, ended)
     target = _target(request)
-    row = get_object_or_404(Session, pk=replay.task.session)
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=replay.task.session)
     context = {
         "session": row,
         "settings": replay.task.choice.words() if replay.task.choice.changed else "",
@@ -93,7 +94,7 @@ def _response(page: Page) -> HttpResponse:
 @require_POST
 def cancel_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """End a replay under way; then a page that says so and starts nothing."""
-    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     cancelled = REPLAYS.cancel(request.POST.get("replay", ""))
     if cancelled is None or cancelled.task.session != str(row.pk):  # it has ended by itself
         return redirect(row)
@@ -104,7 +105,7 @@ def cancel_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
 @require_safe
 def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """What to do after a cancel: run it again, or replay under other settings. Nothing is replayed for this page."""
-    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     typed = {name: request.GET.get(name, "") for name in NAMES}
     choice, errors = parse_choice(typed)
     context = {
@@ -120,7 +121,7 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
 @require_safe
 def run_again(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """On to the session under these settings; a replay that was cancelled is not reported a second time."""
-    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     choice, _ = parse_choice({name: request.GET.get(name, "") for name in NAMES})
     REPLAYS.forget_ended(Task(str(row.pk), choice))
     return redirect(row.get_absolute_url() + choice.query())

@@ -14,6 +14,7 @@ from inspector.models import Session
 from inspector.pages.search import presenter as present
 from inspector.pages.shared.htmx import wants_part
 from inspector.pages.shared.numbers import message_index, message_number
+from inspector.pages.shared.project import project_of
 from inspector.storage import search as searching
 from inspector.storage.query_words import Query, parse
 from inspector.storage.text_index import COUNT_UP_TO
@@ -29,13 +30,13 @@ def search(request: HttpRequest) -> HttpResponse:
     """The newest sessions that have the words, a few hits of each."""
     query = parse(request.GET.get("q", ""))
     before = _whole(request.GET.get("before", ""), MAX_ROW)
-    found = searching.everywhere(query, before or None, SESSIONS + 1, EACH)
+    found = searching.everywhere(project_of(request), query, before or None, SESSIONS + 1, EACH)
     shown = found[:SESSIONS]
     context = {
         "query": query,
         "found": present.sessions(shown, query),
         "older": present.address(query, before=shown[-1].before) if len(found) > SESSIONS else "",
-        **_state(pending().count(), query),
+        **_state(pending().filter(project=project_of(request)).count(), query),
     }
     return render(request, _template(request, "all"), context)
 
@@ -43,7 +44,9 @@ def search(request: HttpRequest) -> HttpResponse:
 @require_safe
 def session_search(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The hits of one session, in its order."""
-    session = get_object_or_404(Session.objects.select_related("recording"), pk=pk, deleted=None)
+    session = get_object_or_404(
+        Session.objects.of(project_of(request)).select_related("recording"), pk=pk, deleted=None
+    )
     query = parse(request.GET.get("q", ""))
     start = max(0, message_index(_whole(request.GET.get("from", ""), 2**31 - 1)))
     places = searching.hits(query, session, start, HITS + 1)

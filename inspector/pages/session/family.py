@@ -21,7 +21,8 @@ class Family:
 
 def family_of(row: Session) -> Family:
     """Parent and children of a session by the names that its agent gave them; a copy of the same file goes first."""
-    here = Session.objects.filter(deleted=None, format=row.format).exclude(pk=row.pk).order_by("-created", "ordinal")
+    sessions = Session.objects.of(row.project_id).filter(deleted=None, format=row.format)
+    here = sessions.exclude(pk=row.pk).order_by("-created", "ordinal")
     parents = here.filter(source_id=row.parent_source)[:MOST] if row.parent_source else ()
     children = here.filter(parent_source=row.source_id)[:MOST] if row.source_id else ()
     return Family(

@@ -19,6 +19,7 @@ from inspector.pages.session.family import Family, family_of
 from inspector.pages.session.strip import strip
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
 from inspector.pages.shared.parts import visible
+from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, Choice, parse_choice, sentence
 
@@ -131,7 +132,8 @@ class Frame:
 
 def frame(request: HttpRequest, session_id: UUID) -> Frame:
     """The session of an address under the settings of its query; Http404 where there is none."""
-    row = Session.objects.filter(pk=session_id, deleted=None).select_related("recording").first()
+    sessions = Session.objects.of(project_of(request)).select_related("recording")
+    row = sessions.filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
     choice, errors = parse_choice({name: request.GET.get(name, "") for name in NAMES})

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpRequest
+
+from inspector.pages.shared.project import project_of
 from inspector.storage import deleting
 
 
-def undo(key: str) -> dict[str, Any]:
-    """What `_undo.html` shows of a deletion, by its key: how many sessions would come back."""
-    found = deleting.deleted_together(key) if key else None
+def undo(request: HttpRequest) -> dict[str, Any]:
+    """What `_undo.html` shows of the deletion that an address names: how many sessions would come back."""
+    key = request.GET.get("undo", "")
+    found = deleting.deleted_together(project_of(request), key) if key else None
     return {"undo": key, "undo_count": found.count() if found is not None else 0}

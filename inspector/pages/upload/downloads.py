@@ -9,12 +9,13 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from inspector.models import Recording
+from inspector.pages.shared.project import project_of
 
 
 @require_safe
 def raw(request: HttpRequest, pk: UUID) -> FileResponse:
     """The stored bytes as an attachment that no browser renders; with `?wal` those of the write-ahead log."""
-    recording = get_object_or_404(Recording, pk=pk)
+    recording = get_object_or_404(Recording.objects.of(project_of(request)), pk=pk)
     wal = "wal" in request.GET
     if wal and not recording.wal_sha256:
         raise Http404("this recording has no write-ahead log")

@@ -19,8 +19,9 @@ from inspector.ingest.companions import add, arranged
 from inspector.ingest.importing import only_session_of, submit
 from inspector.ingest.uploads import receive, safe_name, take
 from inspector.ingest.waiting import Wait, settled
-from inspector.models import Import
+from inspector.models import Import, Project
 from inspector.pages.errors.views import plain
+from inspector.pages.shared.project import project_of
 
 
 @require_POST
@@ -43,7 +44,7 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
         try:
             if item.aside:
                 raise GuardError(f"{item.name} is {item.aside}")
-            jobs.append(_add(item, strict=not lenient, window=window))
+            jobs.append(_add(project_of(request), item, strict=not lenient, window=window))
         except GuardError as error:
             refused = error
             told.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
@@ -68,7 +69,7 @@ def open_sample(request: HttpRequest, name: str, wait: Wait = settled) -> HttpRe
     if sample is None:
         return plain(request, 404, "No such sample", f"The samples are: {', '.join(SAMPLES)}.")
     received = receive([native.write(sample.build())], f"{name}.jsonl")
-    return redirect(_address(wait([submit(received)])[0]))
+    return redirect(_address(wait([submit(project_of(request), received)])[0]))
 
 
 class Item(NamedTuple):
@@ -97,7 +98,7 @@ def _given(request: HttpRequest) -> Iterator[Item]:
         yield Item("pasted session", text=text)
 
 
-def _add(item: Item, *, strict: bool, window: int | None) -> Import:
+def _add(project: Project, item: Item, *, strict: bool, window: int | None) -> Import:
     if item.file is not None:
         received = take(item.file, item.name)
     else:
@@ -108,7 +109,7 @@ def _add(item: Item, *, strict: bool, window: int | None) -> Import:
         except BaseException:
             received.drop()
             raise
-    job = add(received, strict=strict, window=window)
+    job = add(project, received, strict=strict, window=window)
     if item.folder:
         job.folder = item.folder
         job.save(update_fields=["folder"])

@@ -21,18 +21,19 @@ def judgement(row: Session, window: Sourced) -> WindowJudgement:
 
 def set_for_session(row: Session, tokens: int | None) -> None:
     """Set the window of one session; None gives it back to its model or its recording."""
-    Session.objects.filter(pk=row.pk).update(window_override=tokens)
+    Session.objects.row(row).update(window_override=tokens)
     row.refresh_from_db()
     assess(row)
 
 
 def set_for_model(row: Session, tokens: int | None) -> None:
-    """Set the window of a session's model for all its sessions, those to come as well; None forgets it."""
+    """Set the window of a session's model for all its sessions in the project, later ones as well; None forgets it."""
+    windows = ModelWindow.objects.of(row.project_id)
     with transaction.atomic():
         if tokens is None:
-            ModelWindow.objects.filter(pk=row.model).delete()
+            windows.filter(model=row.model).delete()
         else:
-            ModelWindow.objects.update_or_create(pk=row.model, defaults={"window": tokens})
+            windows.update_or_create(model=row.model, defaults={"window": tokens})
         of_model(row).update(model_window=tokens)
     row.refresh_from_db()
     assess(row)  # the others follow in a job
@@ -45,5 +46,6 @@ def is_of_model(row: Session) -> bool:
 
 
 def of_model(row: Session) -> QuerySet[Session]:
-    """The sessions that share the window of a session's model."""
-    return Session.objects.filter(model=row.model, window_source__in=LOOKED_UP).exclude(format=SIMULATED)
+    """The sessions of the project that share the window of a session's model."""
+    sessions = Session.objects.of(row.project_id)
+    return sessions.filter(model=row.model, window_source__in=LOOKED_UP).exclude(format=SIMULATED)

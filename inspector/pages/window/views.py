@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 from guard_core.window import parse_window
 from inspector.models import Session
 from inspector.pages.session.frame import Frame
+from inspector.pages.shared.project import project_of
 from inspector.pages.window import presenter as words
 from inspector.pages.window import stating
 from inspector.storage import convert
@@ -24,7 +25,7 @@ LONGEST = 60  # characters of what was typed that come back with the page
 def session_window(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Set the window, or take the set one back with `reset` or an empty field. What is no window comes back in the
     address of the page, which says beside the field what is wrong."""
-    row = get_object_or_404(Session, pk=session_id, deleted=None)
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     typed = "" if "reset" in request.POST else request.POST.get("window", "")[:LONGEST]
     if words.complaint(typed):
         return _to(row, {"window_typed": typed.replace("\x00", "\ufffd")})

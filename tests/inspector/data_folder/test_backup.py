@@ -25,7 +25,7 @@ def stored(bring) -> list[Recording]:
     """Two imported recordings."""
     for number in range(2):
         bring(native.write(session(user(f"question {number}"), model("answer"))))
-    return list(Recording.objects.order_by("sha256"))
+    return list(Recording.unscoped.order_by("sha256"))
 
 
 def unpacked(archive: Path, folder: Path) -> Path:

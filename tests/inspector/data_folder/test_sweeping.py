@@ -15,7 +15,7 @@ from inspector.data_folder.sweeping import sweep_alone, sweep_daily
 from inspector.data_folder.uncertain import NOTE
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive
-from inspector.models import Import, Recording, Session
+from inspector.models import Import, Recording, Session, default_project
 
 
 def files(folder: Path) -> list[Path]:
@@ -70,26 +70,26 @@ def test_bytes_of_another_database_stay_where_it_was_taken_away(alone, db, setti
 
 def test_an_upload_whose_rows_cannot_be_stored_leaves_no_bytes(db, folders, recording):
     with pytest.raises((OverflowError, Error)):
-        submit(receive([recording], "a.jsonl"), window=2**70)  # no database takes such a number
+        submit(default_project(), receive([recording], "a.jsonl"), window=2**70)  # no database takes such a number
     assert not files(folders)
 
 
 def test_bytes_of_a_database_and_its_log_stay(db, folders, settings):
     received = receive([b"database"], "state.db")._replace(wal=receive([b"log"], "state.db-wal"))
-    submit(received)
+    submit(default_project(), received)
     sweep_daily()
     assert len(files(settings.RECORDINGS_DIR)) == 2
 
 
 def test_a_recording_whose_deletion_was_killed_half_way_goes_with_its_bytes(bring, recording, settings):
     bring(recording)
-    Session.objects.all().delete()  # and then the process died
+    Session.unscoped.all().delete()  # and then the process died
     sweep_daily()
-    assert not Recording.objects.exists()
+    assert not Recording.unscoped.exists()
     assert not files(settings.RECORDINGS_DIR)
 
 
 def test_a_recording_that_waits_to_be_read_stays(db, folders, recording, settings):
-    submit(receive([recording], "a.jsonl"))
+    submit(default_project(), receive([recording], "a.jsonl"))
     sweep_daily()
-    assert Import.objects.get().recording.path.read_bytes() == recording
+    assert Import.unscoped.get().recording.path.read_bytes() == recording

@@ -16,7 +16,7 @@ from inspector.data_folder import backup
 from inspector.ingest.companions import Unit, add, arranged
 from inspector.ingest.importing import run_import
 from inspector.ingest.uploads import receive
-from inspector.models import Import, Recording, Session
+from inspector.models import Import, Recording, Session, default_project
 
 pytestmark = pytest.mark.urls("tests.inspector.working_urls")
 
@@ -106,7 +106,7 @@ def test_rows_in_the_log_are_read_and_both_files_are_kept(client, folders, agent
     database, log = agent.files
     answer = send(client, ("state.db", database), ("state.db-wal", log)).json()
     assert [item["state"] for item in answer["imports"]] == ["done"]
-    assert Session.objects.get().events == 2
+    assert Session.unscoped.get().events == 2
     raw = answer["imports"][0]["raw"]
     assert b"".join(client.get(raw).streaming_content) == database
     told = client.get(f"{raw}?wal")
@@ -118,7 +118,7 @@ def test_rows_in_the_log_are_read_and_both_files_are_kept(client, folders, agent
 @pytest.mark.django_db
 def test_a_database_whose_log_is_missing_says_so(client, folders, agent):
     answer = send(client, ("state.db", agent.files[0])).json()
-    assert Session.objects.get().events == 1
+    assert Session.unscoped.get().events == 1
     text = client.get(answer["imports"][0]["report"]).content.decode()
     assert "did not come with it" in text
     assert client.get(answer["imports"][0]["raw"] + "?wal").status_code == 404
@@ -128,14 +128,14 @@ def test_a_database_whose_log_is_missing_says_so(client, folders, agent):
 def test_the_log_that_comes_later_extends_the_session(client, folders, agent):
     database, log = agent.files
     send(client, ("state.db", database))
-    first = Session.objects.get().pk
+    first = Session.unscoped.get().pk
     send(client, ("state.db", database), ("state.db-wal", log))
-    assert (Session.objects.get().pk, Session.objects.get().events) == (first, 2)
+    assert (Session.unscoped.get().pk, Session.unscoped.get().events) == (first, 2)
     agent.say("user", "and production?")
     send(client, ("state.db", database), ("state.db-wal", agent.files[1]))
-    assert (Session.objects.get().pk, Session.objects.get().events) == (first, 3)
+    assert (Session.unscoped.get().pk, Session.unscoped.get().events) == (first, 3)
     kept = sorted(path.name for path in folders.rglob("*") if path.is_file() and len(path.name) >= 64)
-    assert kept == sorted([Recording.objects.get().path.name, Recording.objects.get().wal_path.name])
+    assert kept == sorted([Recording.unscoped.get().path.name, Recording.unscoped.get().wal_path.name])
 
 
 @pytest.mark.django_db
@@ -144,8 +144,8 @@ def test_the_same_two_files_or_the_database_alone_open_what_is_there(client, fol
     send(client, ("state.db", database), ("state.db-wal", log))
     send(client, ("state.db", database), ("state.db-wal", log))
     send(client, ("state.db", database))
-    assert Recording.objects.count() == 1
-    assert Session.objects.get().events == 2
+    assert Recording.unscoped.count() == 1
+    assert Session.unscoped.get().events == 2
 
 
 @pytest.mark.django_db
@@ -158,7 +158,7 @@ def test_another_log_of_the_same_database_is_another_recording(client, folders, 
     twin.close()
     send(client, ("state.db", database), ("state.db-wal", log))
     send(client, ("state.db", database), ("state.db-wal", other))
-    assert {hashlib.sha256(item.wal_path.read_bytes()).hexdigest() for item in Recording.objects.all()} == {
+    assert {hashlib.sha256(item.wal_path.read_bytes()).hexdigest() for item in Recording.unscoped.all()} == {
         hashlib.sha256(content).hexdigest() for content in (log, other)
     }
 
@@ -166,10 +166,10 @@ def test_another_log_of_the_same_database_is_another_recording(client, folders, 
 @pytest.mark.django_db
 def test_deleting_takes_both_files(folders, agent):
     database, log = agent.files
-    job = add(receive([database], "state.db")._replace(wal=receive([log], "state.db-wal")))
+    job = add(default_project(), receive([database], "state.db")._replace(wal=receive([log], "state.db-wal")))
     run_import(str(job.pk))
-    recording = Recording.objects.get()
-    Session.objects.all().delete()
+    recording = Recording.unscoped.get()
+    Session.unscoped.all().delete()
     uploads_left = [path for path in folders.rglob("*") if path.is_file() and path.name.startswith(recording.path.name)]
     assert len(uploads_left) == 2
     from inspector.ingest.uploads import drop_unused
@@ -182,10 +182,10 @@ def test_deleting_takes_both_files(folders, agent):
 @pytest.mark.django_db(transaction=True)
 def test_a_backup_holds_both_files(folders, agent, tmp_path):
     database, log = agent.files
-    job = add(receive([database], "state.db")._replace(wal=receive([log], "state.db-wal")))
+    job = add(default_project(), receive([database], "state.db")._replace(wal=receive([log], "state.db-wal")))
     run_import(str(job.pk))
     backup.backup(tmp_path / "b.tar")
-    recording = Recording.objects.get()
+    recording = Recording.unscoped.get()
     with tarfile.open(tmp_path / "b.tar") as tar:
         place = f"recordings/{recording.path.parent.name}/{recording.path.name}"
         assert tar.extractfile(place).read() == database
@@ -212,7 +212,7 @@ def test_what_a_folder_holds_beside_sessions_is_no_error(client, folders, record
     page = client.get("/").content.decode()
     assert "skipped: notes.md" in page
     assert "badge-error" not in page
-    assert set(Import.objects.values_list("folder", flat=True)) == {"project"}
+    assert set(Import.unscoped.values_list("folder", flat=True)) == {"project"}
 
 
 @pytest.mark.django_db

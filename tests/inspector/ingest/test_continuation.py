@@ -10,7 +10,7 @@ from guard_core.recordings.formats import native
 from inspector.ingest import continuation
 from inspector.ingest.uploads import keep, receive
 from inspector.jobs import indexing
-from inspector.models import Recording, Session
+from inspector.models import Recording, Session, default_project
 from inspector.pages.library import tagging
 from inspector.storage import search
 from inspector.storage.convert import load_ledger, load_session
@@ -36,7 +36,7 @@ def jsonl(count: int) -> bytes:
 
 def read_into(content: bytes) -> Recording:
     """What the import does with a file that may have grown."""
-    recording = keep(receive([content], "chat.jsonl"))
+    recording = keep(default_project(), receive([content], "chat.jsonl"))
     found = recordings.read(recording.path)
     extending = continuation.Continuation(recording)
     for ordinal, value in enumerate(found.sessions):
@@ -55,26 +55,26 @@ def index_all() -> None:
 @pytest.fixture
 def short(db, folders) -> Session:
     read_into(jsonl(4))
-    return Session.objects.get()
+    return Session.unscoped.get()
 
 
 def test_a_longer_file_extends_the_session_it_begins_with(short, django_capture_on_commit_callbacks):
     load_ledger(short)
     with django_capture_on_commit_callbacks(execute=True):
         longer = read_into(jsonl(6))
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     assert (row.pk, row.events, row.recording_id) == (short.pk, 6, longer.pk)
     assert [event.parts for event in load_session(row).events] == [event.parts for event in EVENTS]
     assert load_ledger(row).event_count == 6
-    assert list(Recording.objects.all()) == [longer]
+    assert list(Recording.unscoped.all()) == [longer]
 
 
 def test_name_tags_and_window_of_a_person_stay(short):
     tagging.rename(short, "mine")
-    tagging.tag(Session.objects.all(), ["kept"])
-    Session.objects.update(window_override=50_000)
+    tagging.tag(default_project(), Session.unscoped.all(), ["kept"])
+    Session.unscoped.update(window_override=50_000)
     read_into(jsonl(6))
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     assert (row.title, row.window_override, [tag.name for tag in row.tags.all()]) == ("mine", 50_000, ["kept"])
 
 
@@ -84,16 +84,16 @@ def test_what_was_added_is_found_and_what_was_there_is_found_once(short):
     index_all()
     read_into(jsonl(6))
     index_all()
-    row = Session.objects.get(pk=short.pk)
+    row = Session.unscoped.get(pk=short.pk)
     assert [place.seq for place in search.hits(parse("needle"), row, 0, 9)] == [0, 2, 4]
     assert search.count(parse("needle"), row) == 3
-    found = [item.session.pk for item in search.everywhere(parse("needle"), None, 9, 3)]
-    assert sorted(map(str, found)) == sorted(map(str, Session.objects.values_list("pk", flat=True)))
+    found = [item.session.pk for item in search.everywhere(default_project(), parse("needle"), None, 9, 3)]
+    assert sorted(map(str, found)) == sorted(map(str, Session.unscoped.values_list("pk", flat=True)))
 
 
 def test_a_file_with_another_beginning_is_another_session(short):
     read_into(b'{"role": "user", "content": "other"}\n' + jsonl(6))
-    assert Session.objects.count() == 2
+    assert Session.unscoped.count() == 2
 
 
 def test_a_file_read_again_keeps_its_address_and_name(short):
@@ -101,6 +101,6 @@ def test_a_file_read_again_keeps_its_address_and_name(short):
     tagging.rename(short, "mine")
     read_into(jsonl(4))
     index_all()
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     assert (row.pk, row.title, row.events) == (short.pk, "mine", 4)
     assert search.count(parse("needle"), row) == 2

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from inspector.ingest import continuation, importing
-from inspector.models import Event, Payload, Session
+from inspector.models import Event, Payload, Session, default_project
 from inspector.storage import convert, deleting, texts
 from inspector.storage.assessment import assess
 from tests.inspector.ingest.test_rewritten_files import answer, claude, export, question, words_of
@@ -72,7 +72,7 @@ MORE = {"two": [*TWO["two"], asked("e")]}
 def test_what_went_another_way_stands_beside(bring, before, after):
     bring(library(s=[asked("start"), *before]), "a.db")
     bring(library(s=[asked("start"), *after]), "a.db")
-    assert Session.objects.count() == 2
+    assert Session.unscoped.count() == 2
 
 
 def test_an_earlier_answer_cannot_have_gone_on(bring):
@@ -80,7 +80,7 @@ def test_an_earlier_answer_cannot_have_gone_on(bring):
     longer = (answer(0, words="one and more", done=False), *talk[1:])
     bring(export(0, question(0), *talk))
     bring(export(0, question(0), *longer))
-    assert Session.objects.count() == 2
+    assert Session.unscoped.count() == 2
 
 
 def test_a_session_does_not_take_the_row_of_one_that_was_purged(bring):
@@ -90,9 +90,9 @@ def test_a_session_does_not_take_the_row_of_one_that_was_purged(bring):
 
     whole = b"".join(map(line, range(3)))
     bring(whole, "chats.jsonl")
-    two = Session.objects.get(ordinal=2)
+    two = Session.unscoped.get(ordinal=2)
     before = words_of(two)
-    deleting.delete(Session.objects.filter(ordinal=1))
+    deleting.delete(default_project(), Session.unscoped.filter(ordinal=1))
     purge()
     bring(whole + line(3), "chats.jsonl")
     two.refresh_from_db()
@@ -112,16 +112,16 @@ def test_a_conversation_that_is_written_late_does_not_take_the_place_of_another(
         return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}).encode() + b"\n"
 
     bring(conversation("X", 1, 50), "t.jsonl")
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     bring(conversation("X", 1, 50) + conversation("Y", 2, 10), "t.jsonl")
     row.refresh_from_db()
-    assert (row.source_id, Session.objects.count()) == ("X", 2)
+    assert (row.source_id, Session.unscoped.count()) == ("X", 2)
 
 
 def test_a_file_stays_while_one_of_its_sessions_goes_on_elsewhere(bring, client):
     old = bring(library(**TWO), "agent.db")
     bring(library(**MORE), "agent.db")
-    deleting.delete(Session.objects.filter(source_id="one"))
+    deleting.delete(default_project(), Session.unscoped.filter(source_id="one"))
     purge()
     assert old.recording.path.exists()
     assert client.get(f"{old.get_absolute_url()}?report").status_code == 200
@@ -131,10 +131,10 @@ def test_a_file_stays_while_any_of_two_newer_ones_does(bring):
     old = bring(library(**TWO), "agent.db")
     bring(library(one=[*TWO["one"], asked("e")]), "agent.db")
     bring(library(**MORE), "agent.db")
-    deleting.delete(Session.objects.filter(source_id="two"))
+    deleting.delete(default_project(), Session.unscoped.filter(source_id="two"))
     purge()
     assert old.recording.path.exists()
-    deleting.delete(Session.objects.filter(source_id="one"))
+    deleting.delete(default_project(), Session.unscoped.filter(source_id="one"))
     purge()
     assert not old.recording.path.exists()
 
@@ -149,7 +149,7 @@ def test_a_file_stays_beside_what_an_import_left_of_it(bring):
 
 def test_the_report_of_a_purged_file_still_opens(bring, client):
     job = bring(export(2), "a.json")
-    deleting.delete(Session.objects.all())
+    deleting.delete(default_project(), Session.unscoped.all())
     purge()
     assert client.get(f"{job.get_absolute_url()}?report").status_code == 200
 
@@ -159,7 +159,7 @@ def test_a_short_task_is_found_among_many_long_ones_of_the_same_file_name(bring)
         bring(history(task, 5), "api_conversation_history.json")
     bring(history(99, 1), "api_conversation_history.json")
     bring(history(99, 2), "api_conversation_history.json")
-    assert Session.objects.count() == continuation.COMPARED + 2
+    assert Session.unscoped.count() == continuation.COMPARED + 2
 
 
 def test_conversations_go_on_where_the_first_of_them_is_gone(bring):
@@ -168,7 +168,7 @@ def test_conversations_go_on_where_the_first_of_them_is_gone(bring):
 
     bring(made(1, 0), "chats.json")
     bring(made(2, 1), "chats.json")
-    assert Session.objects.count() == 30
+    assert Session.unscoped.count() == 30
 
 
 def test_a_fork_and_its_base_stay_themselves_in_another_order(bring):
@@ -176,7 +176,7 @@ def test_a_fork_and_its_base_stay_themselves_in_another_order(bring):
     fork = [*base, asked("q2"), said("a2")]
     bring(chats(base, fork), "c.json")
     bring(chats([*fork, asked("z"), said("z")], [*base, asked("w"), said("w")]), "c.json")
-    assert sorted(row.events for row in Session.objects.all()) == [4, 6]
+    assert sorted(row.events for row in Session.unscoped.all()) == [4, 6]
 
 
 @pytest.mark.parametrize("again", [True, False])
@@ -187,7 +187,7 @@ def test_an_older_file_that_is_read_again_brings_nothing_new(bring, again):
         importing.run_import(str(importing.start_import(old.recording).pk))
     else:
         bring(library(**TWO), "agent.db", window=50_000)
-    assert sorted((row.source_id, row.events) for row in Session.objects.all()) == [("one", 2), ("two", 3)]
+    assert sorted((row.source_id, row.events) for row in Session.unscoped.all()) == [("one", 2), ("two", 3)]
 
 
 def test_a_first_message_may_have_grown_too(bring):
@@ -195,16 +195,16 @@ def test_a_first_message_may_have_grown_too(bring):
     beginning = b"".join(whole.splitlines(keepends=True)[:2])
     assert len(beginning) > continuation.SMALLEST
     bring(beginning, "x.jsonl", strict=False)
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     bring(whole, "x.jsonl")
-    assert Session.objects.get().pk == row.pk
+    assert Session.unscoped.get().pk == row.pk
 
 
 def test_counts_are_those_of_a_persons_own_window(bring):
     bring(export(2), "a.json")
-    Session.objects.update(window_override=101)
+    Session.unscoped.update(window_override=101)
     bring(export(3), "a.json")
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     seen = (row.verdict, row.kinds)
     assess(row)
     assert seen == (row.verdict, row.kinds)
@@ -214,7 +214,7 @@ def test_counts_are_those_of_a_persons_own_window(bring):
 def test_a_window_that_was_given_with_the_file_stays(bring):
     bring(export(2), "a.json", window=50_000)
     bring(export(3), "a.json")
-    assert Session.objects.get().effective_window == 50_000
+    assert Session.unscoped.get().effective_window == 50_000
 
 
 def test_the_beginning_is_that_of_the_longer_file(bring):
@@ -223,20 +223,20 @@ def test_the_beginning_is_that_of_the_longer_file(bring):
     later = [{**line, "timestamp": f"2026-03-01T10:00:{number:02d}.000Z"} for number, line in enumerate(new)]
     bring(old, "a.jsonl")
     bring(old + b"".join(json.dumps(line).encode() + b"\n" for line in later), "a.jsonl")
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     assert row.started_at is not None
     assert row.started_at.timestamp() == convert.load_head(row).started_at
 
 
 def test_a_deleted_session_comes_back_with_another_window(bring):
     bring(export(2), "a.json")
-    deleting.delete(Session.objects.all())
+    deleting.delete(default_project(), Session.unscoped.all())
     bring(export(2), "a.json", window=50_000)
-    assert Session.objects.get(deleted=None).effective_window == 50_000
+    assert Session.unscoped.get(deleted=None).effective_window == 50_000
 
 
 def test_no_text_stays_that_was_replaced(bring):
     bring(export(1, question(1), answer(1, words="I look into", done=False)))
     bring(export(1, question(1), answer(1, words="I look into the folder")))
     deleting.purge_slice()
-    assert Payload.objects.count() == Event.objects.values("payload_id").distinct().count() == 4
+    assert Payload.objects.count() == Event.unscoped.values("payload_id").distinct().count() == 4

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from inspector.ingest import importing, uploads
-from inspector.models import Import, Recording, Session
+from inspector.models import Import, Recording, Session, default_project
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 
@@ -19,7 +19,7 @@ def chat(turns: int) -> bytes:
 
 
 def upload(turns: int) -> Session:
-    job = importing.submit(uploads.receive([chat(turns)], "growing.jsonl"))
+    job = importing.submit(default_project(), uploads.receive([chat(turns)], "growing.jsonl"))
     importing.run_import(str(job.pk))
     job.refresh_from_db()
     assert job.state == Import.State.DONE, job.message
@@ -28,18 +28,18 @@ def upload(turns: int) -> Session:
 
 def test_a_file_that_has_grown_extends_its_session():
     first = upload(20)
-    Session.objects.filter(pk=first.pk).update(title="Mine")
+    Session.unscoped.filter(pk=first.pk).update(title="Mine")
     grown = upload(30)
     assert (grown.pk, grown.title) == (first.pk, "Mine")
     assert (first.events, grown.events) == (40, 60)
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
 
 
 def test_the_shorter_file_goes_when_the_longer_one_is_stored(django_capture_on_commit_callbacks):
     upload(20)
     with django_capture_on_commit_callbacks(execute=True):
         upload(30)
-    assert Recording.objects.get().size == len(chat(30))
+    assert Recording.unscoped.get().size == len(chat(30))
 
 
 def test_pages_of_a_grown_session_show_the_new_steps():
@@ -68,9 +68,9 @@ def called(number: int) -> bytes:
 
 def test_a_trace_that_is_told_its_conversation_in_the_end_stays_one_session():
     def stored(content: bytes) -> Session:
-        job = importing.submit(uploads.receive([content], "trace.jsonl"))
+        job = importing.submit(default_project(), uploads.receive([content], "trace.jsonl"))
         importing.run_import(str(job.pk))
-        return Session.objects.get()
+        return Session.unscoped.get()
 
     first = stored(called(1))
     tail = span(9, "", **{"operation.name": "invoke_agent", "conversation.id": "conv-1"})

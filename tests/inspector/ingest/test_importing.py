@@ -15,7 +15,7 @@ from inspector.ingest.importing import IMPORTS, Report, Watch, cancel_import, ru
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
-from inspector.models import Event, Import, Payload, Recording, Session
+from inspector.models import Event, Import, Payload, Recording, Session, default_project
 from inspector.storage.convert import load_session
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +35,7 @@ def stored_files(folders: Path) -> list[Path]:
 
 def test_what_was_imported_is_what_was_recorded(bring, recording, agent_session):
     job = bring(recording)
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     assert job.state == "done"
     assert load_session(row).events == agent_session.events
     assert (row.title, row.agent, row.model, row.window) == ("Staging", "helper", "gpt-4o", 200_000)
@@ -60,8 +60,8 @@ def test_a_strict_import_of_a_damaged_file_keeps_nothing(bring, recording, folde
     job = bring(damaged(recording))
     assert (job.state, job.line) == ("failed", 3)
     assert "JSON" in job.message
-    assert not Session.objects.exists()
-    assert not Recording.objects.exists()
+    assert not Session.unscoped.exists()
+    assert not Recording.unscoped.exists()
     assert not stored_files(folders)
 
 
@@ -71,7 +71,7 @@ def test_a_lenient_import_keeps_the_rest_and_names_the_line(bring, recording):
     assert job.state == "done"
     assert report.problem_count >= 1
     assert report.problems[0].line == 3
-    assert Session.objects.get().events >= 3
+    assert Session.unscoped.get().events >= 3
 
 
 def test_a_failed_file_can_be_imported_leniently_later(bring, recording):
@@ -103,37 +103,37 @@ def test_what_is_no_session_is_refused_in_a_sentence(content, strict, bring, fol
 
 def test_the_same_file_again_is_the_same_import(bring, recording, folders):
     first = bring(recording)
-    again = submit(receive([recording], "other name.jsonl"))
+    again = submit(default_project(), receive([recording], "other name.jsonl"))
     assert again == first
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
     assert len(stored_files(folders)) == 1
 
 
 def test_the_same_file_again_brings_back_a_deleted_session(bring, recording):
     bring(recording)
-    Session.objects.update(deleted=timezone.now())
-    submit(receive([recording], "recording.jsonl"))
-    assert Session.objects.filter(deleted=None).count() == 1
+    Session.unscoped.update(deleted=timezone.now())
+    submit(default_project(), receive([recording], "recording.jsonl"))
+    assert Session.unscoped.filter(deleted=None).count() == 1
 
 
 def test_while_it_is_read_the_same_file_joins_the_import(db, folders, recording):
-    first = submit(receive([recording], "a.jsonl"))
-    assert submit(receive([recording], "b.jsonl")) == first
+    first = submit(default_project(), receive([recording], "a.jsonl"))
+    assert submit(default_project(), receive([recording], "b.jsonl")) == first
     assert DBTaskResult.objects.count() == 1
 
 
 def test_another_window_reads_the_file_again(bring, recording):
     bring(recording)
     bring(recording, window=8_000)
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     assert (row.window, row.window_source) == (8_000, "user")
 
 
 def test_reading_a_file_again_replaces_its_sessions(bring, recording):
     job = bring(recording)
     run_import(str(start_import(job.recording).pk))
-    assert Session.objects.count() == 1
-    assert Event.objects.count() == 4
+    assert Session.unscoped.count() == 1
+    assert Event.unscoped.count() == 4
 
 
 def test_a_text_that_is_said_twice_is_stored_once(bring, recording):
@@ -141,16 +141,16 @@ def test_a_text_that_is_said_twice_is_stored_once(bring, recording):
     before = Payload.objects.count()
     bring(b"\n" + recording, "the same with one more byte.jsonl")
     assert Payload.objects.count() == before
-    assert Session.objects.count() == 2
+    assert Session.unscoped.count() == 2
 
 
 def test_a_cancelled_import_ends_at_once_and_keeps_nothing(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     cancel_import(job)
     run_import(str(job.pk))
     job.refresh_from_db()
     assert job.state == "cancelled"
-    assert not Session.objects.exists()
+    assert not Session.unscoped.exists()
     assert not stored_files(folders)
 
 
@@ -160,7 +160,7 @@ class Interrupted(Watch):
     happens: Callable[[Import], object]
 
     def close(self, report: Report) -> None:
-        assert Session.objects.filter(deleted=None).exists()
+        assert Session.unscoped.filter(deleted=None).exists()
         type(self).happens(self.job)
         super().close(report)
 
@@ -170,27 +170,27 @@ def test_cancel_while_storing_leaves_nothing(bring, recording):
         happens = cancel_import
 
     assert bring(recording, watching=Cancelled).state == "cancelled"
-    assert not Session.objects.exists()
+    assert not Session.unscoped.exists()
 
 
 def test_an_import_is_run_by_one_worker_only(bring, recording):
     job = bring(recording)
     run_import(str(job.pk))
-    assert Session.objects.count() == 1
-    assert Import.objects.get().attempts == 1
+    assert Session.unscoped.count() == 1
+    assert Import.unscoped.get().attempts == 1
 
 
 def test_an_import_whose_worker_died_is_queued_again(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     died(job, attempts=1)
     assert IMPORTS.recover() == 1
     run_import(str(job.pk))
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
     assert DBTaskResult.objects.count() == 2
 
 
 def test_an_import_that_kills_its_worker_fails_in_the_end(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     died(job, attempts=MAX_ATTEMPTS)
     IMPORTS.recover()
     job.refresh_from_db()
@@ -200,8 +200,8 @@ def test_an_import_that_kills_its_worker_fails_in_the_end(db, folders, recording
 
 
 def test_a_worker_that_still_reports_is_left_alone(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
-    Import.objects.update(state="running", heartbeat=timezone.now(), lease="alive")
+    job = submit(default_project(), receive([recording], "a.jsonl"))
+    Import.unscoped.update(state="running", heartbeat=timezone.now(), lease="alive")
     assert IMPORTS.recover() == 0
     job.refresh_from_db()
     assert job.lease == "alive"
@@ -211,19 +211,19 @@ def test_a_worker_that_lost_its_lease_stores_nothing(bring, recording):
     class TakenOver(Interrupted):
         @staticmethod
         def happens(job: Import) -> None:
-            Import.objects.update(lease="another worker")
+            Import.unscoped.update(lease="another worker")
 
     bring(recording, watching=TakenOver)
-    assert not Session.objects.exists()
+    assert not Session.unscoped.exists()
 
 
 def test_a_broken_off_import_is_handed_back(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     died(job, attempts=1)
     recovery.hand_back(str(job.pk))
     run_import(str(job.pk))
-    assert Import.objects.get().attempts == 1
-    assert Session.objects.count() == 1
+    assert Import.unscoped.get().attempts == 1
+    assert Session.unscoped.count() == 1
 
 
 def test_a_mistake_of_ours_ends_the_import_and_is_logged(bring, folders, recording, caplog):
@@ -240,7 +240,7 @@ def test_a_mistake_of_ours_ends_the_import_and_is_logged(bring, folders, recordi
 
 
 def test_bytes_that_are_gone_are_told(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     job.recording.path.unlink()
     run_import(str(job.pk))
     job.refresh_from_db()
@@ -251,4 +251,4 @@ def test_bytes_that_are_gone_are_told(db, folders, recording):
 def died(job: Import, attempts: int) -> None:
     """A worker took the import and has said nothing since."""
     long_ago = timezone.now() - timedelta(minutes=5)
-    Import.objects.filter(pk=job.pk).update(state="running", lease="gone", heartbeat=long_ago, attempts=attempts)
+    Import.unscoped.filter(pk=job.pk).update(state="running", lease="gone", heartbeat=long_ago, attempts=attempts)

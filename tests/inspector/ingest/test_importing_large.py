@@ -16,7 +16,7 @@ from inspector.figures.first_look import picture
 from inspector.ingest.importing import PACE, Report, Watch, cancel_import
 from inspector.ingest.reading import reader
 from inspector.ingest.reading.messages import Batch
-from inspector.models import Import, Payload, Recording, Session
+from inspector.models import Import, Payload, Recording, Session, default_project
 from inspector.storage import convert, deleting, search, texts
 from inspector.storage.query_words import parse
 from tests.recordings.seeds import SEEDS
@@ -41,11 +41,11 @@ class Seen(Watch):
     when_stored: list[str]
 
     def read(self, events: int) -> None:
-        self.when_read.append(Import.objects.get().first_look)
+        self.when_read.append(Import.unscoped.get().first_look)
         super().read(events)
 
     def stored(self, count: int) -> None:
-        self.when_stored.append(Import.objects.get().first_look)
+        self.when_stored.append(Import.unscoped.get().first_look)
         super().stored(count)
 
 
@@ -57,7 +57,7 @@ def seen() -> type[Seen]:
 def test_a_chart_is_there_before_counting_begins(bring, transcript, seen):
     job = bring(transcript, pace=LOOKING, watching=seen)
     shown = picture(seen.when_read[0])
-    assert (shown.look.calls, shown.look.compactions) == (300, Session.objects.get().compactions)
+    assert (shown.look.calls, shown.look.compactions) == (300, Session.unscoped.get().compactions)
     assert len(shown.drawn.line.split()) == 300
     assert (job.state, job.first_look) == ("done", "")
 
@@ -107,7 +107,7 @@ def test_much_that_was_stored_is_taken_away_behind_other_jobs(bring, transcript)
     purges = DBTaskResult.objects.filter(queue_name="purge_deleted")
     assert purges.get().priority < 0
     slices = 0
-    while Session.objects.exists():
+    while Session.unscoped.exists():
         slices += 1
         purges.update(status="SUCCESSFUL")
         deleting.purge_slice(0.001)
@@ -129,25 +129,27 @@ def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders):
     """It died while it stored; the import was cancelled before another worker took it."""
     job = bring(transcript[:200_000])
     before = indexed_entries()
-    killed = Import.objects.create(recording=job.recording, name="a.jsonl", state="running", lease="dead")
+    killed = Import.objects.of(default_project()).create(
+        recording=job.recording, name="a.jsonl", state="running", lease="dead"
+    )
     path = folders / "b.jsonl"
     path.write_bytes(transcript)
     with ThreadPoolExecutor(1) as pool:
         writer = texts.Writer(job.recording, pool)
         reader.read_here(reader.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
         writer.settle()
-    assert Session.objects.filter(deleted=None).count() == 1
+    assert Session.unscoped.filter(deleted=None).count() == 1
     assert indexed_entries() > before
     deleting.purge_unfinished()
-    assert Session.objects.count() == 2  # it may still be at work
+    assert Session.unscoped.count() == 2  # it may still be at work
     cancel_import(killed)
     deleting.purge_unfinished()
-    assert (Session.objects.count(), indexed_entries()) == (1, before)
+    assert (Session.unscoped.count(), indexed_entries()) == (1, before)
 
 
 def test_the_words_are_found_as_soon_as_the_session_is_there(bring, transcript):
     bring(transcript)
-    session = Session.objects.get()
+    session = Session.unscoped.get()
     assert session.indexed == session.events > 0
     assert len(search.hits(parse("task"), session, 0, 1_000)) == search.count(parse("task"), session) > 0
 
@@ -202,7 +204,7 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
     job = bring(content, watching=Again)
     assert (job.state, len(stored)) == ("done", 1)
     assert stored[0] > 500
-    row = Session.objects.get(deleted=None)
+    row = Session.unscoped.get(deleted=None)
     assert convert.load_session(row).events == recordings.read(content).sessions[0].events
     assert (row.events, row.indexed) == (2 * (back_to + 50),) * 2
     found = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_900, 2_000, 2_049)}
@@ -210,7 +212,7 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
     while deleting.unfinished().exists():
         deleting.purge_slice()
     deleting.purge_slice()
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
     assert Payload.objects.count() == row.events
 
 
@@ -219,10 +221,10 @@ def test_a_long_session_that_has_grown_is_extended(bring):
     half = content[: content.index(b'"u1500"')].rsplit(b"\n", 1)[0] + b"\n"
     assert len(half) > 2**22
     bring(half)
-    first = Session.objects.get()
+    first = Session.unscoped.get()
     assert first.events == 3_000
     assert bring(content).state == "done"
-    session = Session.objects.get()
+    session = Session.unscoped.get()
     assert session.pk == first.pk
     assert convert.load_session(session).events == recordings.read(content).sessions[0].events
 
@@ -231,7 +233,7 @@ def test_a_long_damaged_file_leaves_nothing(bring):
     """Much was stored when the damaged line came."""
     job = bring(branched(2_000, 0) + b'{"type": nonsense}\n')
     assert (job.state, job.line) == ("failed", 4_101)
-    while Session.objects.exists():
+    while Session.unscoped.exists():
         deleting.purge_slice()
     assert not any(kind.objects.exists() for kind in (Payload, Session, Recording))
     assert indexed_entries() == 0

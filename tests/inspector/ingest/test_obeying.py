@@ -16,7 +16,7 @@ from guard_core.simulator.big_files import write_claude_code
 from inspector.ingest.importing import Watch, cancel_import, run_import, submit
 from inspector.ingest.reading import reader
 from inspector.ingest.uploads import receive
-from inspector.models import Import, Session
+from inspector.models import Import, Session, default_project
 from inspector.storage import texts
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +86,7 @@ def looks(folders) -> Looks:
 
 def test_few_bytes_are_read_between_two_looks(looks):
     content = transcript(2_000, 12_000_000)
-    done = looks.of(submit(receive([content], "a.jsonl")))
+    done = looks.of(submit(default_project(), receive([content], "a.jsonl")))
     reading = done[: done.index(("counted", 0))]
     places = [0, *(bytes_done for kind, bytes_done in reading if kind == "look")]
     assert places[-1] == len(content)
@@ -94,7 +94,7 @@ def test_few_bytes_are_read_between_two_looks(looks):
 
 
 def test_few_short_statements_are_run_between_two_looks(looks):
-    looks.of(submit(receive([transcript(4_000, 12_000_000)], "a.jsonl")))
+    looks.of(submit(default_project(), receive([transcript(4_000, 12_000_000)], "a.jsonl")))
     assert max(looks.between()) <= STATEMENTS_A_LOOK
     values = [count for kind, count in looks.done if kind == "statement"]
     assert max(values) <= 3 * max(texts.ROWS, reader.BATCH)
@@ -103,7 +103,7 @@ def test_few_short_statements_are_run_between_two_looks(looks):
 def test_what_comes_after_the_last_look_does_not_grow_with_the_session(folders):
     counts = []
     for steps in (200, 4_000):
-        done = Looks().of(submit(receive([transcript(steps, steps * 2_000)], f"{steps}.jsonl")))
+        done = Looks().of(submit(default_project(), receive([transcript(steps, steps * 2_000)], f"{steps}.jsonl")))
         counts.append(len(done) - done.index(("indexed", 0)))
     assert max(counts) <= LAST_STATEMENTS
     assert abs(counts[1] - counts[0]) <= 2
@@ -117,16 +117,16 @@ def test_a_cancel_at_the_beginning_of_a_phase_stores_nothing(phase, folders):
                 cancel_import(self.job)
             super().phase(name)
 
-    job = submit(receive([transcript(200, 400_000)], "a.jsonl"))
+    job = submit(default_project(), receive([transcript(200, 400_000)], "a.jsonl"))
     run_import(str(job.pk), watching=CancelledFirst)
     job.refresh_from_db()
     assert job.state == "cancelled"
-    assert not Session.objects.exists()
+    assert not Session.unscoped.exists()
 
 
 def test_a_cancel_is_one_row_changed_and_waits_for_no_worker(folders, django_assert_max_num_queries):
-    job = submit(receive([transcript(200, 400_000)], "a.jsonl"))
-    Import.objects.update(state="running", lease="busy")
-    with django_assert_max_num_queries(16):
+    job = submit(default_project(), receive([transcript(200, 400_000)], "a.jsonl"))
+    Import.unscoped.update(state="running", lease="busy")
+    with django_assert_max_num_queries(19):
         cancel_import(job)
-    assert Import.objects.get().state == "cancelled"
+    assert Import.unscoped.get().state == "cancelled"

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.ingest.companions import add
 from inspector.ingest.uploads import Received, receive, safe_name, take
+from inspector.models import default_project
 
 
 def test_bytes_are_hashed_while_they_are_copied(folders):
@@ -94,7 +95,7 @@ def of_a_form(content: bytes) -> Received:
 def test_bytes_and_their_names_are_on_the_disk_before_an_import_is_acknowledged(
     taken, db, folders, recording, synced, settings
 ):
-    job = add(taken(recording))
+    job = add(default_project(), taken(recording))
     path = job.recording.path
     needed = [path, path.parent, settings.RECORDINGS_DIR]
     assert [place for place in needed if place.stat().st_ino not in synced] == []
@@ -103,7 +104,7 @@ def test_bytes_and_their_names_are_on_the_disk_before_an_import_is_acknowledged(
 @pytest.mark.django_db(transaction=True)
 def test_the_row_of_an_upload_is_on_the_disk_before_it_is_acknowledged(folders, recording):
     with CaptureQueriesContext(connection) as queries:
-        add(receive([recording], "a.jsonl"))
+        add(default_project(), receive([recording], "a.jsonl"))
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SHOW synchronous_commit")

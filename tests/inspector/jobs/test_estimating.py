@@ -15,7 +15,7 @@ from guard_core.simulator.samples import SAMPLES
 from guard_core.tokens import tokenizer
 from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.slices import NOBODY
-from inspector.models import Estimate, Payload, Session, TextCount
+from inspector.models import Estimate, Payload, Session, TextCount, default_project
 from inspector.storage import convert, deleting, estimates
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
@@ -39,13 +39,13 @@ def test_an_import_asks_for_the_counts_of_its_session(bring, recording):
     bring(recording)
     kinds.import_recording(NOBODY)
     assert DBTaskResult.objects.get(queue_name="count_tokens").priority < 0
-    assert estimates.load_counts(Session.objects.get()) is None
+    assert estimates.load_counts(Session.unscoped.get()) is None
 
 
 def test_the_counts_are_those_of_the_tokenizer(bring, recording, agent_session):
     bring(recording)
     finish()
-    row = Session.objects.get()
+    row = Session.unscoped.get()
     counts = estimates.load_counts(row)
     for column, encoding in estimating.ENCODINGS.items():
         assert counts[column].tolist() == tokenizer.count_events(convert.load_events(row, 0, 99), encoding).tolist()
@@ -58,7 +58,7 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
     stored(session(user("the same words"), model("another answer")), title="two")
     finish()
     assert counted.count("the same words") == 1
-    assert len(estimates.load_counts(Session.objects.get(title="two"))["o200k"]) == 2
+    assert len(estimates.load_counts(Session.unscoped.get(title="two"))["o200k"]) == 2
 
 
 def test_the_errors_are_those_that_the_engine_measures(coding):
@@ -92,7 +92,7 @@ def test_measuring_makes_way_for_a_job_that_waits(coding):
 
 def test_a_session_that_has_grown_is_counted_again(coding):
     finish()
-    Session.objects.update(revision=coding.revision + 1)
+    Session.unscoped.update(revision=coding.revision + 1)
     coding.refresh_from_db()
     assert estimates.load_counts(coding) is None
     finish()
@@ -101,8 +101,8 @@ def test_a_session_that_has_grown_is_counted_again(coding):
 
 def test_a_count_that_was_swept_away_is_made_again(coding):
     estimating.count_some(coding, 0)
-    Estimate.objects.create(pk=coding.pk, revision=coding.revision, counted=coding.events)
-    TextCount.objects.all().delete()
+    Estimate.objects.in_session(coding).create(revision=coding.revision, counted=coding.events)
+    TextCount.unscoped.all().delete()
     finish()
     assert estimates.load_counts(coding)["o200k"].sum() > 0
 
@@ -123,10 +123,10 @@ def test_one_session_that_cannot_be_read_keeps_no_other_waiting():
 
 def test_counts_go_with_the_texts(coding):
     finish()
-    deleting.delete(Session.objects.all())
-    deleting.purge(Session.objects.get().deleted)
-    assert not TextCount.objects.exists()
-    assert not Estimate.objects.exists()
+    deleting.delete(default_project(), Session.unscoped.all())
+    deleting.purge(Session.unscoped.get().deleted)
+    assert not TextCount.unscoped.exists()
+    assert not Estimate.unscoped.exists()
 
 
 def test_a_measurement_that_made_way_repeats_no_finished_part(coding):

@@ -11,18 +11,18 @@ from inspector.ingest.importing import IMPORTS, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import queue
 from inspector.jobs.leased import MAX_ATTEMPTS
-from inspector.models import Import
+from inspector.models import Import, default_project
 from inspector.pages.gallery.runs import GALLERY_RUNS, start_run
 
 
 @pytest.fixture
 def row(db, folders, recording) -> Import:
-    return submit(receive([recording], "a.jsonl"))
+    return submit(default_project(), receive([recording], "a.jsonl"))
 
 
 def silent_since(row: Import, seconds: float, **values: object) -> None:
     moment = timezone.now() - timedelta(seconds=seconds)
-    Import.objects.filter(pk=row.pk).update(heartbeat=moment, **values)
+    Import.unscoped.filter(pk=row.pk).update(heartbeat=moment, **values)
 
 
 def test_of_two_workers_one_gets_the_job(row):
@@ -65,7 +65,7 @@ def test_a_beat_for_a_job_of_another_kind_changes_nothing(row):
 
 
 def test_a_gallery_run_is_leased_in_the_same_way(db):
-    run = start_run(())
+    run = start_run(default_project(), ())
     lease = GALLERY_RUNS.take(str(run.pk))
     assert GALLERY_RUNS.held(run.pk, lease).exists()
     GALLERY_RUNS.hand_back(str(run.pk))

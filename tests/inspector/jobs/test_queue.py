@@ -11,7 +11,7 @@ from django_tasks_db.models import DBTaskResult
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import kinds, queue, recovery, slices
-from inspector.models import Import, Session
+from inspector.models import Import, Session, default_project
 
 KINDS = ["assess_sessions", "count_tokens", "import_recording", "index_texts", "play_gallery", "purge_deleted"]
 
@@ -28,16 +28,16 @@ def do(entry: DBTaskResult) -> None:
 
 
 def test_a_queued_job_is_done_by_the_function_of_its_kind(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     do(queue.entries("import_recording").get())
-    assert Import.objects.get(pk=job.pk).state == "done"
+    assert Import.unscoped.get(pk=job.pk).state == "done"
 
 
 def test_an_import_that_an_earlier_version_has_queued_is_read(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     do(queued_by_an_earlier_version("import_recording", str(job.pk)))
-    assert Import.objects.get(pk=job.pk).state == "done"
-    assert Session.objects.count() == 1
+    assert Import.unscoped.get(pk=job.pk).state == "done"
+    assert Session.unscoped.count() == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,9 +48,9 @@ def test_every_kind_of_an_earlier_version_is_known(kind, db):
 
 
 def test_an_import_that_an_earlier_version_has_queued_is_not_queued_twice(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     queued_by_an_earlier_version("import_recording", str(job.pk))
-    Import.objects.update(created=timezone.now() - timedelta(minutes=1))
+    Import.unscoped.update(created=timezone.now() - timedelta(minutes=1))
     assert recovery.recover() == 0
     assert DBTaskResult.objects.count() == 1
 

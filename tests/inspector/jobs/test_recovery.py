@@ -15,7 +15,7 @@ from inspector.ingest import importing
 from inspector.ingest.importing import run_import, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery, slices
-from inspector.models import GalleryRun, Import, Session
+from inspector.models import GalleryRun, Import, Session, default_project
 from inspector.pages.gallery import runs
 from inspector.pages.gallery.runs import start_run
 from inspector.project import serving, worker
@@ -33,7 +33,7 @@ def queued(job: Import) -> int:
 
 def long_ago(model=Import, **values) -> None:
     moment = timezone.now() - timedelta(minutes=1)
-    model.objects.update(created=moment, **values)
+    model.unscoped.update(created=moment, **values)
 
 
 @pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE])
@@ -50,17 +50,17 @@ def test_a_worker_may_miss_three_beats(lease):
 
 
 def test_an_import_whose_worker_died_before_it_began_is_queued_again(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     DBTaskResult.objects.update(status="RUNNING")  # taken from the queue; then the worker died
     long_ago()
     assert recovery.recover() == 1
     assert queued(job) == 1
     run_import(str(job.pk))
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
 
 
 def test_a_gallery_run_whose_worker_died_before_it_began_is_queued_again(db):
-    start_run(())
+    start_run(default_project(), ())
     DBTaskResult.objects.update(status="RUNNING")
     long_ago(GalleryRun)
     assert recovery.recover() == 1
@@ -68,40 +68,40 @@ def test_a_gallery_run_whose_worker_died_before_it_began_is_queued_again(db):
 
 
 def test_an_import_that_waits_in_the_queue_is_left_there(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     long_ago()
     assert recovery.recover() == 0
     assert queued(job) == 1
 
 
 def test_an_import_that_was_taken_a_moment_ago_is_left_alone(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     DBTaskResult.objects.update(status="RUNNING")
     assert recovery.recover() == 0
     assert queued(job) == 0
 
 
 def test_a_worker_held_up_for_longer_than_its_lease_does_not_take_its_own_job_back(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
-    Import.objects.update(state="running", lease="mine", heartbeat=timezone.now() - timedelta(minutes=5))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
+    Import.unscoped.update(state="running", lease="mine", heartbeat=timezone.now() - timedelta(minutes=5))
     Heartbeat(str(job.pk)).beat()
-    assert Import.objects.get().lease == "mine"
+    assert Import.unscoped.get().lease == "mine"
 
 
 def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording):
-    dead = submit(receive([recording], "a.jsonl"))
-    Import.objects.update(state="running", lease="dead", heartbeat=timezone.now() - timedelta(minutes=5), attempts=1)
+    dead = submit(default_project(), receive([recording], "a.jsonl"))
+    Import.unscoped.update(state="running", lease="dead", heartbeat=timezone.now() - timedelta(minutes=5), attempts=1)
     DBTaskResult.objects.update(status="RUNNING")
     rung = []
     Heartbeat(slices.NOBODY, wake=lambda: rung.append(True)).beat()
-    assert Import.objects.get().state == "received"
+    assert Import.unscoped.get().state == "received"
     assert queued(dead) == 1
     assert rung
 
 
 def test_a_text_index_that_stopped_with_its_worker_goes_on(bring, recording):
     bring(recording)
-    search.forget(Session.objects.get())
+    search.forget(Session.unscoped.get())
     DBTaskResult.objects.all().delete()
     recovery.resume_slices()
     kinds = set(DBTaskResult.objects.values_list("queue_name", flat=True))
@@ -114,13 +114,13 @@ def test_a_text_index_that_stopped_with_its_worker_goes_on(bring, recording):
 
 
 def test_an_entry_of_a_dead_worker_does_not_run_for_ever(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     old = timezone.now() - recovery.GONE_AFTER - timedelta(minutes=1)
     DBTaskResult.objects.update(status="RUNNING", started_at=old)
-    Import.objects.update(state="running", heartbeat=timezone.now())
+    Import.unscoped.update(state="running", heartbeat=timezone.now())
     recovery.resume_slices()
     assert DBTaskResult.objects.get().status == "RUNNING"  # a long file
-    Import.objects.filter(pk=job.pk).update(state="done")
+    Import.unscoped.filter(pk=job.pk).update(state="done")
     recovery.resume_slices()
     assert not DBTaskResult.objects.filter(status="RUNNING").exists()
 
@@ -128,32 +128,32 @@ def test_an_entry_of_a_dead_worker_does_not_run_for_ever(db, folders, recording)
 @pytest.mark.parametrize("hours", [-1, 1], ids=["long ago", "in the future"])
 def test_a_dead_workers_import_is_taken_back_wherever_its_clock_was(hours, db, folders, recording):
     """In the future: the clock was set back while the worker was dead."""
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     moment = timezone.now() + timedelta(hours=hours)
-    Import.objects.update(state="running", lease="dead", attempts=1, heartbeat=moment, created=moment)
+    Import.unscoped.update(state="running", lease="dead", attempts=1, heartbeat=moment, created=moment)
     DBTaskResult.objects.update(status="RUNNING", started_at=moment)
     assert recovery.recover() == 1
     assert queued(job) == 1
 
 
 def test_a_gallery_run_does_not_wait_for_a_clock_that_was_set_back(db):
-    start_run(())
+    start_run(default_project(), ())
     moment = timezone.now() + timedelta(hours=1)
-    GalleryRun.objects.update(state="running", lease="dead", attempts=1, heartbeat=moment)
+    GalleryRun.unscoped.update(state="running", lease="dead", attempts=1, heartbeat=moment)
     assert recovery.recover() == 1
 
 
 def test_a_job_without_an_entry_does_not_wait_for_a_clock_that_was_set_back(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
     DBTaskResult.objects.update(status="RUNNING")
-    Import.objects.update(created=timezone.now() + timedelta(hours=1))
+    Import.unscoped.update(created=timezone.now() + timedelta(hours=1))
     assert recovery.recover() == 1
     assert queued(job) == 1
 
 
 def test_slices_do_not_wait_for_a_clock_that_was_set_back(bring, recording):
     bring(recording)
-    search.forget(Session.objects.get())
+    search.forget(Session.unscoped.get())
     DBTaskResult.objects.all().delete()
     recovery.resume_slices()
     before = DBTaskResult.objects.count()
@@ -163,17 +163,17 @@ def test_slices_do_not_wait_for_a_clock_that_was_set_back(bring, recording):
 
 
 def test_a_clock_set_back_takes_no_import_from_a_worker_that_lives(db, folders, recording):
-    job = submit(receive([recording], "a.jsonl"))
-    Import.objects.update(state="running", lease="mine", heartbeat=timezone.now() + timedelta(hours=1))
+    job = submit(default_project(), receive([recording], "a.jsonl"))
+    Import.unscoped.update(state="running", lease="mine", heartbeat=timezone.now() + timedelta(hours=1))
     Heartbeat(str(job.pk)).beat()
-    assert Import.objects.get().lease == "mine"
+    assert Import.unscoped.get().lease == "mine"
 
 
 def test_an_import_that_was_begun_before_is_the_next_in_the_queue(db, folders, recording):
-    dead = submit(receive([recording], "a.jsonl"))
+    dead = submit(default_project(), receive([recording], "a.jsonl"))
     DBTaskResult.objects.update(status="RUNNING")
-    Import.objects.update(state="running", lease="dead", attempts=1, heartbeat=timezone.now() - timedelta(minutes=5))
-    submit(receive([recording + b"\n"], "b.jsonl"))
+    Import.unscoped.update(state="running", lease="dead", attempts=1, heartbeat=timezone.now() - timedelta(minutes=5))
+    submit(default_project(), receive([recording + b"\n"], "b.jsonl"))
     recovery.recover()
     assert DBTaskResult.objects.ready().first().args_kwargs["args"][0] == str(dead.pk)
 

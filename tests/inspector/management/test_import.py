@@ -40,7 +40,7 @@ def test_one_bad_file_does_not_stop_the_others(inbox):
     text, code = run(inbox)
     assert code == 1
     assert "1 imported, 1 known, 1 refused, 1 skipped" in text
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
 
 
 def test_a_refused_file_is_named_with_its_line(inbox):
@@ -59,7 +59,7 @@ def test_what_was_imported_is_searchable_at_once(inbox):
 
 def test_a_damaged_file_is_read_leniently_when_asked(inbox):
     text, code = run("--lenient", inbox / "broken.jsonl")
-    assert (code, Import.objects.get().state) == (0, "done"), text
+    assert (code, Import.unscoped.get().state) == (0, "done"), text
 
 
 def test_a_place_without_files_is_told_apart(folders, tmp_path):
@@ -84,7 +84,7 @@ def test_sessions_of_opencodes_storage_folder_are_put_together(folders, tmp_path
     stored(tmp_path)
     text, code = run(tmp_path)
     assert (code, "1 imported" in text) == (0, True), text
-    assert Session.objects.get().title == "kept in pieces"
+    assert Session.unscoped.get().title == "kept in pieces"
 
 
 def test_a_damaged_piece_of_a_session_can_be_left_out(folders, tmp_path):
@@ -94,7 +94,7 @@ def test_a_damaged_piece_of_a_session_can_be_left_out(folders, tmp_path):
     assert (code, "the file msg_1/prt_2.json holds no JSON value" in text) == (1, True), text
     text, code = run("--lenient", tmp_path)
     assert (code, "left out" in text) == (0, True), text
-    assert Session.objects.get().events == 1
+    assert Session.unscoped.get().events == 1
 
 
 def test_sessions_that_were_here_already_are_told(folders, tmp_path):

@@ -13,7 +13,7 @@ from guard_core.ledger import Ledger
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.simulator.samples import SAMPLES
 from guard_core.window_evidence import judge_session
-from inspector.models import Recording
+from inspector.models import Recording, default_project
 from inspector.models import Session as Row
 from inspector.storage.convert import store_session
 from inspector.storage.counts import session_counts
@@ -24,7 +24,7 @@ def stored(value: Session, window: int = 200_000, title: str = "made") -> Row:
     ledger = Ledger.of(value)
     sourced = value.window or Sourced(window, Provenance.ASSUMED, "for a test")
     digest = hashlib.sha256(f"{title}{ledger.event_count}".encode()).hexdigest()
-    recording = Recording.objects.create(sha256=digest, name=title, size=1, format=value.format)
+    recording = Recording.objects.of(default_project()).create(sha256=digest, name=title, size=1, format=value.format)
     words = request_words(value, ledger, value.events)
     facts = Facts(value, ledger, attribute(ledger), judge_session(value, sourced), words)
     return store_session(recording, 0, value, ledger, facts.attribution, window=sourced, counts=session_counts(facts))

@@ -58,7 +58,7 @@ def extend(row, value: Session, kept: int):
 
 
 def digests(row) -> dict[tuple[str, int], bytes]:
-    found = SessionChunk.objects.filter(session=row).values_list("kind", "number", "digest")
+    found = SessionChunk.unscoped.filter(session=row).values_list("kind", "number", "digest")
     return {(kind, number): bytes(digest) for kind, number, digest in found}
 
 
@@ -77,7 +77,7 @@ whole = long_session(SIZE // 2 + 20)  # 4,176 events: two full chunks and a part
 
 def test_a_session_of_several_chunks_comes_back_as_it_was():
     row = stored(whole)
-    assert SessionChunk.objects.filter(session=row, kind="events").count() == 3
+    assert SessionChunk.unscoped.filter(session=row, kind="events").count() == 3
     check_is(row, whole)
 
 
@@ -132,15 +132,15 @@ def test_a_shorter_session_leaves_no_chunk_behind():
 
 def test_a_chunk_that_is_missing_is_said_in_a_sentence():
     row = stored(whole)
-    SessionChunk.objects.filter(session=row, kind="events", number=1).delete()
+    SessionChunk.unscoped.filter(session=row, kind="events", number=1).delete()
     with pytest.raises(GuardError, match="import the session again"):
         convert.load_ledger(row)
 
 
 def test_deleting_a_session_deletes_its_chunks():
     row = stored(beginning(whole, 40))
-    Row.objects.filter(pk=row.pk).delete()
-    assert not SessionChunk.objects.exists()
+    Row.unscoped.filter(pk=row.pk).delete()
+    assert not SessionChunk.unscoped.exists()
 
 
 def before_chunks(row, value: Session) -> None:
@@ -149,13 +149,13 @@ def before_chunks(row, value: Session) -> None:
     lines, moments = ([getattr(event, name) for event in value.events] for name in ("line", "timestamp"))
     marks = chunks.load_marks(row.pk)
     assert len(lines) == len(moments) == len(marks.source_ids)
-    SessionData.objects.filter(session=row).update(
+    SessionData.unscoped.filter(session=row).update(
         in_chunks=False,
         ledger=compressed(ledger.to_bytes()),
         head=compressed(encode(msgspec.structs.replace(value, events=()))),
         lines=compressed(encode(Marks(marks.lines, marks.timestamps, marks.source_ids))),
     )
-    SessionChunk.objects.filter(session=row).delete()
+    SessionChunk.unscoped.filter(session=row).delete()
     convert.forget(row)
 
 
@@ -165,7 +165,7 @@ def test_a_session_that_an_older_version_stored_is_read_and_grows():
     before_chunks(row, short)
     check_is(row, short)
     extend(row, whole, kept=2_100)
-    assert SessionData.objects.get(session=row).in_chunks
+    assert SessionData.unscoped.get(session=row).in_chunks
     check_is(row, whole)
 
 
@@ -174,7 +174,7 @@ def test_counting_it_again_stores_it_in_chunks():
     row = stored(short)
     before_chunks(row, short)
     convert.recount(row)
-    assert SessionData.objects.get(session=row).in_chunks
+    assert SessionData.unscoped.get(session=row).in_chunks
     check_is(row, short)
 
 

@@ -12,7 +12,7 @@ from django_tasks_db.models import DBTaskResult
 
 from guard_core.recordings.formats import native
 from inspector.jobs import indexing
-from inspector.models import Session
+from inspector.models import Session, default_project
 from inspector.storage import search
 from inspector.storage.query_words import parse
 from tests.builders import model, session, tool_call, tool_result, user
@@ -38,7 +38,7 @@ def places(row: Session, words: str) -> list[int]:
 
 
 def titles(words: str) -> list[str]:
-    return [found.session.title for found in search.everywhere(parse(words), None, 20, 3)]
+    return [found.session.title for found in search.everywhere(default_project(), parse(words), None, 20, 3)]
 
 
 def test_messages_calls_and_results_are_found_at_their_place(indexed):
@@ -113,17 +113,17 @@ def test_hits_come_in_pages_in_the_order_of_the_session(indexed):
 def test_every_session_with_a_hit_is_named_the_newest_first(indexed):
     for title in ("first", "second", "third"):
         indexed(*[user(f"needle {title} {number}") for number in range(30)], title=title)
-    found = search.everywhere(parse("needle"), None, 2, 3)
+    found = search.everywhere(default_project(), parse("needle"), None, 2, 3)
     assert [item.session.title for item in found] == ["third", "second"]
     assert [len(item.hits) for item in found] == [3, 3]
-    older = search.everywhere(parse("needle"), found[-1].before, 2, 3)
+    older = search.everywhere(default_project(), parse("needle"), found[-1].before, 2, 3)
     assert [item.session.title for item in older] == ["first"]
 
 
 def test_a_deleted_session_is_not_found(indexed):
     row = indexed(user("needle"), title="gone")
     indexed(user("needle too"), title="stays")
-    Session.objects.filter(pk=row.pk).update(deleted="2026-01-01T00:00:00Z")
+    Session.unscoped.filter(pk=row.pk).update(deleted="2026-01-01T00:00:00Z")
     assert titles("needle") == ["stays"]
 
 
@@ -131,7 +131,7 @@ def test_a_forgotten_session_leaves_nothing_in_the_index(indexed):
     row = indexed(user("needle"), model("found"))
     search.forget(row)
     assert places(row, "needle") == []
-    assert Session.objects.get().indexed == 0
+    assert Session.unscoped.get().indexed == 0
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def unindexed(bring):
 
     def importer(content: bytes) -> Session:
         bring(content)
-        row = Session.objects.get()
+        row = Session.unscoped.get()
         search.forget(row)
         return row
 
@@ -168,7 +168,7 @@ def test_a_worker_that_died_while_indexing_is_replaced(unindexed, recording):
 def test_a_session_changed_under_the_hand_is_not_indexed_twice(unindexed, recording):
     seen_by_two = unindexed(recording)
     assert search.index_some(seen_by_two)
-    stale = Session.objects.get()
+    stale = Session.unscoped.get()
     stale.indexed = 0
     assert not search.index_some(stale)
 
@@ -181,14 +181,14 @@ def test_somebody_else_may_write_while_texts_are_read(unindexed, monkeypatch):
     read = count()
     monkeypatch.setattr(search, "text_of", lambda parts: (next(read) % 25 or written_elsewhere(), text_of(parts))[1])
     indexing.index_everything()
-    assert search.count(parse("needle"), Session.objects.get()) == 200
+    assert search.count(parse("needle"), Session.unscoped.get()) == 200
 
 
 def written_elsewhere() -> None:
     """A write over a connection of its own, as the web process does."""
 
     def write() -> None:
-        Session.objects.update(title="other")
+        Session.unscoped.update(title="other")
         connection.close()
 
     writer = threading.Thread(target=write)
@@ -201,6 +201,6 @@ def test_loops_and_fallback_summaries_are_counted_by_the_import(bring):
 
     for name in ("unpersisted-loop", "small-window", "healthy"):
         bring(native.write(SAMPLES[name].build()))
-    counted = dict(Session.objects.values_list("window", "loops"))
-    assert Session.objects.filter(loops__gt=0).count() == 1, counted
-    assert Session.objects.get(fallbacks__gt=0).window == 8_000
+    counted = dict(Session.unscoped.values_list("window", "loops"))
+    assert Session.unscoped.filter(loops__gt=0).count() == 1, counted
+    assert Session.unscoped.get(fallbacks__gt=0).window == 8_000

@@ -9,7 +9,7 @@ from django_tasks_db.models import DBTaskResult
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
-from inspector.models import GalleryRun
+from inspector.models import GalleryRun, default_project
 from inspector.pages.gallery import runs as gallery
 from inspector.pages.gallery.runs import GALLERY_RUNS, cancel_run, rows_of, run_gallery, start_run
 from inspector.pages.gallery.table import Guard
@@ -23,7 +23,7 @@ FEW = [SCENARIOS[name] for name in NAMES]  # instead of all
 
 
 def played(chosen=CURRENT):
-    run = start_run(chosen)
+    run = start_run(default_project(), chosen)
     run_gallery(str(run.pk), FEW, note_every=0.0)
     run.refresh_from_db()
     return run
@@ -38,23 +38,23 @@ def test_a_run_stores_a_row_for_every_scenario_and_guard():
 
 def test_the_same_choice_is_not_played_twice():
     run = played()
-    assert start_run(CURRENT) == run
-    assert start_run((Guard("none", ""),)) != run
+    assert start_run(default_project(), CURRENT) == run
+    assert start_run(default_project(), (Guard("none", ""),)) != run
 
 
 def test_a_run_under_way_is_joined():
-    assert start_run(CURRENT) == start_run(CURRENT)
+    assert start_run(default_project(), CURRENT) == start_run(default_project(), CURRENT)
     assert DBTaskResult.objects.count() == 1
 
 
 def test_a_result_of_another_engine_is_made_again():
     run = played()
-    GalleryRun.objects.update(engine="another")
-    assert start_run(CURRENT) != run
+    GalleryRun.unscoped.update(engine="another")
+    assert start_run(default_project(), CURRENT) != run
 
 
 def test_a_waiting_run_is_cancelled_at_once_and_never_played():
-    run = start_run(CURRENT)
+    run = start_run(default_project(), CURRENT)
     cancel_run(run)
     run_gallery(str(run.pk))
     run.refresh_from_db()
@@ -62,7 +62,7 @@ def test_a_waiting_run_is_cancelled_at_once_and_never_played():
 
 
 def test_a_running_run_notices_at_its_next_scenario():
-    run, seen = start_run(CURRENT), []
+    run, seen = start_run(default_project(), CURRENT), []
 
     def cancelled_meanwhile():
         for scenario in FEW:
@@ -76,9 +76,9 @@ def test_a_running_run_notices_at_its_next_scenario():
 
 
 def test_a_run_of_a_dead_worker_is_queued_again_and_then_given_up():
-    run = start_run(CURRENT)
+    run = start_run(default_project(), CURRENT)
     late = timezone.now() - timedelta(seconds=16)
-    rows = GalleryRun.objects.filter(pk=run.pk)
+    rows = GalleryRun.unscoped.filter(pk=run.pk)
     rows.update(state="running", lease="dead", heartbeat=late, attempts=1)
     assert GALLERY_RUNS.recover() == 1
     assert rows.get().state == "received"
@@ -89,8 +89,8 @@ def test_a_run_of_a_dead_worker_is_queued_again_and_then_given_up():
 
 
 def test_a_living_worker_keeps_its_run():
-    run = start_run(CURRENT)
-    GalleryRun.objects.filter(pk=run.pk).update(state="running", lease="alive", heartbeat=timezone.now())
+    run = start_run(default_project(), CURRENT)
+    GalleryRun.unscoped.filter(pk=run.pk).update(state="running", lease="alive", heartbeat=timezone.now())
     assert GALLERY_RUNS.recover() == 0
 
 
@@ -104,7 +104,7 @@ def test_a_worker_that_is_asked_to_end_hands_its_run_back():
     class Stop(BaseException):
         pass
 
-    run = start_run(CURRENT)
+    run = start_run(default_project(), CURRENT)
     with pytest.raises(Stop):
         run_gallery(str(run.pk), ending_with(Stop))
     recovery.hand_back(str(run.pk))
@@ -114,7 +114,7 @@ def test_a_worker_that_is_asked_to_end_hands_its_run_back():
 
 
 def test_a_scenario_that_cannot_be_played_is_told_in_words():
-    run = start_run(CURRENT)
+    run = start_run(default_project(), CURRENT)
     with pytest.raises(ZeroDivisionError):
         run_gallery(str(run.pk), ending_with(ZeroDivisionError))
     run.refresh_from_db()
@@ -123,6 +123,6 @@ def test_a_scenario_that_cannot_be_played_is_told_in_words():
 
 
 def test_a_scenario_opens_as_the_same_recording_every_time(folders):
-    first = gallery.open_scenario(SCENARIOS["Stress_8k_ToolBurst"])
-    second = gallery.open_scenario(SCENARIOS["Stress_8k_ToolBurst"])
+    first = gallery.open_scenario(default_project(), SCENARIOS["Stress_8k_ToolBurst"])
+    second = gallery.open_scenario(default_project(), SCENARIOS["Stress_8k_ToolBurst"])
     assert first.recording == second.recording

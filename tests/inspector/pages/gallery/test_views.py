@@ -7,7 +7,7 @@ import pytest
 from guard_core.policies import POLICIES
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.ingest.importing import run_import
-from inspector.models import GalleryRun, Import, Session
+from inspector.models import GalleryRun, Import, Session, default_project
 from inspector.pages.gallery import runs as service
 from inspector.pages.gallery import views as view
 from inspector.pages.gallery.table import Guard, all_profiles, guards
@@ -24,7 +24,7 @@ def _impatient(settings):
 
 @pytest.fixture
 def played():
-    run = service.start_run(CURRENT)
+    run = service.start_run(default_project(), CURRENT)
     service.run_gallery(str(run.pk))
 
 
@@ -40,7 +40,7 @@ def test_before_the_first_run_it_offers_to_play(client):
     response = client.get("/gallery/")
     assert response.status_code == 200
     assert "Not run yet" in text(response)
-    assert GalleryRun.objects.count() == 0
+    assert GalleryRun.unscoped.count() == 0
 
 
 def test_playing_leads_to_the_progress_of_that_choice(client):
@@ -51,14 +51,14 @@ def test_playing_leads_to_the_progress_of_that_choice(client):
 
 
 def test_progress_is_fetched_as_a_part_that_fetches_itself(client, part_of):
-    service.start_run(CURRENT)
+    service.start_run(default_project(), CURRENT)
     part = text(part_of("/gallery/", "gallery"))
     assert "<html" not in part
     assert 'hx-trigger="load delay:350ms"' in part
 
 
 def test_a_cancelled_run_says_so_and_can_be_played_again(client):
-    service.start_run(CURRENT)
+    service.start_run(default_project(), CURRENT)
     response = client.post("/gallery/cancel", {"policy": "contextguard", "profile": "current"}, follow=True)
     assert "Cancelled. The scenarios run so far were not stored." in text(response)
     assert "Not run yet" in text(response)
@@ -108,9 +108,9 @@ def test_an_unknown_policy_is_told_with_the_known_ones(client):
 def test_a_row_opens_as_a_session_under_its_own_policy(client, folders):
     row = {"scenario": "Stress_8k_ToolBurst contextguard/early"}
     client.post("/gallery/open", row)
-    run_import(str(Import.objects.get().pk))
+    run_import(str(Import.unscoped.get().pk))
     response = client.post("/gallery/open", row)
-    made = Session.objects.get()
+    made = Session.unscoped.get()
     assert response["Location"] == f"{made.get_absolute_url()}?policy=contextguard&profile=early"
     assert (made.title, made.window, made.calls) == ("Stress_8k_ToolBurst", 8_000, 5)
 
@@ -118,8 +118,8 @@ def test_a_row_opens_as_a_session_under_its_own_policy(client, folders):
 def test_a_scenario_of_two_parts_opens_its_first(client, folders):
     row = {"scenario": "Stress_200k_LateUsageMetadata contextguard/current"}
     client.post("/gallery/open", row)
-    run_import(str(Import.objects.get().pk))
-    first = Session.objects.get(ordinal=0)
+    run_import(str(Import.unscoped.get().pk))
+    first = Session.unscoped.get(ordinal=0)
     assert client.post("/gallery/open", row)["Location"].startswith(first.get_absolute_url())
     assert first.title == "Stress_200k_LateUsageMetadata, part 1"
 
@@ -192,17 +192,17 @@ def test_the_token_of_the_form_does_not_stay_in_an_address(client):
 def test_making_the_session_stores_what_was_typed(client, folders):
     fields = {"title": "Mine <b>", "window": "8k", "ratio": "2", "turns": "3", "user": "100", "reply": "50"}
     response = client.post("/gallery/new", fields)
-    job = Import.objects.get()
+    job = Import.unscoped.get()
     assert response["Location"] == job.get_absolute_url()
     run_import(str(job.pk))
-    made = Session.objects.get()
+    made = Session.unscoped.get()
     assert (made.title, made.calls, made.window) == ("Mine <b>", 3, 8_000)
 
 
 def test_a_wrong_post_makes_nothing(client):
     response = client.post("/gallery/new", {"window": "8k", "turns": "0"})
     assert response.status_code == 422
-    assert Import.objects.count() == 0
+    assert Import.unscoped.count() == 0
 
 
 # ---- one step
@@ -238,7 +238,7 @@ def test_a_step_that_does_not_exist_is_told(client, query):
 def test_looking_changes_nothing(client, played):
     for address in ("/gallery/", "/gallery/new", "/gallery/step"):
         client.get(address)
-    assert (GalleryRun.objects.count(), Import.objects.count()) == (1, 0)
+    assert (GalleryRun.unscoped.count(), Import.unscoped.count()) == (1, 0)
 
 
 @pytest.mark.parametrize(("typed", "words"), [("99", "There is no step 99; showing step 2, the last."), ("2", "")])

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import receive
-from inspector.models import Import, Session
+from inspector.models import Import, Session, default_project
 
 pytestmark = pytest.mark.django_db
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def waiting(folders, recording) -> Import:
     """An import that no worker has taken."""
-    return submit(receive([recording], "waiting.jsonl"))
+    return submit(default_project(), receive([recording], "waiting.jsonl"))
 
 
 def test_a_running_import_shows_its_phase_and_can_be_cancelled(client, waiting):
@@ -40,7 +40,7 @@ def test_cancelled_is_said(client, waiting):
 
 def test_a_clean_import_goes_on_to_its_session(client, bring, recording):
     job = bring(recording)
-    session = Session.objects.get().get_absolute_url()
+    session = Session.unscoped.get().get_absolute_url()
     assert client.get(job.get_absolute_url())["Location"] == session
     assert client.get(f"/imports/{job.pk}/status")["HX-Redirect"] == session
 
@@ -74,7 +74,7 @@ def test_bytes_that_are_gone_are_not_found(client, bring, recording):
 def failures() -> list[Import]:
     """Three imports that have just failed."""
     values = {"state": Import.State.FAILED, "message": "No known format.", "finished": timezone.now()}
-    return [Import.objects.create(name=f"bad-{number}.txt", **values) for number in range(3)]
+    return [Import.objects.of(default_project()).create(name=f"bad-{number}.txt", **values) for number in range(3)]
 
 
 def failed_names(client, query: str = "") -> set[str]:
@@ -96,7 +96,7 @@ def test_all_failed_imports_are_dismissed_at_once_and_later_ones_are_shown(clien
     page = client.get(answer["Location"])
     assert "2 failed imports dismissed" in page.text
     later = {"state": Import.State.FAILED, "finished": timezone.now()}
-    Import.objects.create(name="later.txt", **later)
+    Import.objects.of(default_project()).create(name="later.txt", **later)
     assert failed_names(client) == {"later.txt"}
     client.post("/imports/undismiss", {"dismissed": page.context["dismissed_before"]})
     assert failed_names(client) == {"bad-1.txt", "bad-2.txt", "later.txt"}

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from guard_core.findings import Facts, conclusions
 from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
-from inspector.models import Session
+from inspector.models import Session, default_project
 from inspector.pages.library.listing import Listing
 from inspector.pages.library.presenter import KINDS
 from tests.inspector.rows import recording_row, session_row
@@ -137,7 +137,7 @@ def test_sessions_are_found_by_severity_and_by_the_kind_of_a_finding(client):
 def test_a_peak_that_was_not_counted_says_so(client):
     session_row("modelled", peak_source="modelled", reported_calls=4)
     assert "100,000 of 200,000 tokens, modelled" in client.get("/").content.decode()
-    Session.objects.update(reported_calls=0)
+    Session.unscoped.update(reported_calls=0)
     assert "100,000 of 200,000 tokens, estimated" in client.get("/").content.decode()
 
 
@@ -179,21 +179,21 @@ def test_a_page_of_ten_thousand_sessions_asks_as_few_questions_as_one_of_ten(cli
 
     shared = recording_row()
     make = [Session(recording=shared, ordinal=n, title=f"s{n}", format="pi", window=1) for n in range(10_000)]
-    Session.objects.bulk_create(make[:10])
+    Session.objects.of(default_project()).bulk_create(make[:10])
     few = asked()
-    Session.objects.bulk_create(make[10:], batch_size=500)
+    Session.objects.of(default_project()).bulk_create(make[10:], batch_size=500)
     assert asked() == few
 
 
 def test_the_list_in_its_first_order_comes_from_an_index(client):
     shared = recording_row()
-    Session.objects.bulk_create(
+    Session.objects.of(default_project()).bulk_create(
         (Session(recording=shared, ordinal=n, title=f"s{n}", format="pi", window=1) for n in range(2_000)),
         batch_size=500,
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    plan = Listing().sessions()[:50].explain()
+    plan = Listing().sessions(default_project())[:50].explain()
     assert "session_worst" in plan
 
 

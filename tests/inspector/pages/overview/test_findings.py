@@ -15,7 +15,7 @@ LOST = "left the context at step 3, nothing has quoted it since."
 def lost(bring):
     """A recording whose compaction loses the user's request."""
     bring(native.write(talk(compaction(3))), "lost.json")
-    return Session.objects.get()
+    return Session.unscoped.get()
 
 
 def page(client, row):
@@ -33,13 +33,13 @@ def test_a_lost_request_is_quoted_in_the_verdict_and_among_the_findings(client, 
 
 def test_hostile_words_of_a_request_are_escaped(client, bring):
     bring(native.write(talk(compaction(3), ask="<script>alert('I rename it')</script>")), "hostile.json")
-    text = page(client, Session.objects.get())
+    text = page(client, Session.unscoped.get())
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
 
 
 def test_a_session_of_an_older_version_is_looked_through_in_a_job(client, lost):
-    Session.objects.update(requests=None, assessed_by="")
+    Session.unscoped.update(requests=None, assessed_by="")
     assert LOST not in page(client, lost)  # nothing is claimed until then
     assessing.ASSESSMENTS.run("test")
     lost.refresh_from_db()
@@ -52,7 +52,7 @@ def test_a_session_that_has_grown_is_looked_through_again(client, bring):
     quoting = compaction(3, summary=f"Task: {ASK}")
     bring(native.write(talk(quoting)), "grows.json")
     bring(native.write(talk(quoting, compaction(5, summary="almost done"))), "grows.json")
-    text = page(client, Session.objects.order_by("-created").first())
+    text = page(client, Session.unscoped.order_by("-created").first())
     assert (
         "left the context at step 5 (compaction 2); nothing has quoted it since. Compaction 1 still quoted it." in text
     )

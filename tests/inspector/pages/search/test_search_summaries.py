@@ -15,7 +15,7 @@ def summarised(bring):
     """Two compactions; only the second summary speaks of a café."""
     cuts = (compaction(3, summary="half is done"), compaction(5, summary="We renamed the *Café* module <b>today</b>"))
     bring(native.write(talk(*cuts)), "summarised.json")
-    return Session.objects.get()
+    return Session.unscoped.get()
 
 
 def found(client, words, row=None):
@@ -43,15 +43,15 @@ def test_messages_and_summaries_are_counted_together(client, summarised):
 
 
 def test_summaries_stored_by_an_older_version_are_read_in_a_job(client, summarised):
-    SummaryText.objects.all().delete()
-    Session.objects.update(requests=None, assessed_by="")
+    SummaryText.unscoped.all().delete()
+    Session.unscoped.update(requests=None, assessed_by="")
     assert "Compaction 2</a>" not in found(client, "cafe")
     assessing.ASSESSMENTS.run("test")
     assert "Compaction 2</a>" in found(client, "cafe")
 
 
 def test_a_deleted_session_is_not_found_by_its_summaries(client, summarised):
-    Session.objects.filter(pk=summarised.pk).update(deleted=summarised.created)
+    Session.unscoped.filter(pk=summarised.pk).update(deleted=summarised.created)
     assert "Compaction 2</a>" not in found(client, "cafe")
 
 

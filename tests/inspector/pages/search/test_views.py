@@ -20,7 +20,7 @@ def row(bring) -> Session:
     )
     while indexing.pending().exists():
         indexing.TEXT_INDEX.run("test")
-    return Session.objects.get()
+    return Session.unscoped.get()
 
 
 def test_a_hit_links_to_its_step(client, row):
@@ -54,7 +54,7 @@ def test_no_query_is_a_server_error(client, row, query):
 
 def test_a_session_that_is_not_indexed_yet_says_so(client, bring, recording):
     bring(recording)
-    search.forget(Session.objects.get())
+    search.forget(Session.unscoped.get())
     assert "Search is being prepared" in client.get("/search?q=staging").content.decode()
 
 

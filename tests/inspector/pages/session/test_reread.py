@@ -17,8 +17,8 @@ def old(bring) -> Session:
     """A session of Claude Code as an earlier version has stored it."""
     job = bring(HEAD)
     report = msgspec.structs.replace(report_of(job), reading=0)
-    Import.objects.update(report=msgspec.json.encode(report).decode())
-    return Session.objects.get()
+    Import.unscoped.update(report=msgspec.json.encode(report).decode())
+    return Session.unscoped.get()
 
 
 def page(client, row):
@@ -29,21 +29,21 @@ def test_it_says_what_is_missing_and_reads_the_stored_file_again(client, old):
     text = page(client, old)
     assert "took over no links between this session and its sub-agents" in text
     assert OFFER in text
-    Session.objects.update(title="Mine", window_override=50_000)
-    client.post(f"/imports/{Import.objects.get().pk}/again")
-    job = Import.objects.latest("created")
+    Session.unscoped.update(title="Mine", window_override=50_000)
+    client.post(f"/imports/{Import.unscoped.get().pk}/again")
+    job = Import.unscoped.latest("created")
     assert "is being read again" in page(client, old)
     run_import(str(job.pk))
-    assert Session.objects.filter(deleted=None).get() == old
-    assert Session.objects.filter(title="Mine", window_override=50_000).exists()
+    assert Session.unscoped.filter(deleted=None).get() == old
+    assert Session.unscoped.filter(title="Mine", window_override=50_000).exists()
     assert OFFER not in page(client, old)
 
 
 def test_a_session_read_by_this_version_offers_nothing(client, bring):
     bring(HEAD)
-    assert OFFER not in page(client, Session.objects.get())
+    assert OFFER not in page(client, Session.unscoped.get())
 
 
 def test_a_format_that_gains_nothing_offers_nothing(client, old):
-    Session.objects.update(format="aider")
+    Session.unscoped.update(format="aider")
     assert OFFER not in page(client, old)

@@ -49,7 +49,7 @@ def test_the_call_that_started_a_sub_agent_links_to_its_session(client, pair):
 def test_files_that_were_imported_one_after_the_other_are_linked(client, bring):
     bring(native.write(agent()), "agent-a9.jsonl")
     bring(native.write(main(SubAgent("a9", "t1", 1))), "main.jsonl")
-    parent, child = Session.objects.get(source_id="main"), Session.objects.get(source_id="a9")
+    parent, child = Session.unscoped.get(source_id="main"), Session.unscoped.get(source_id="a9")
     assert child.get_absolute_url() in page(client, parent)
     assert parent.get_absolute_url() + '"' in page(client, child, "").partition("Started by")[2]
 
@@ -79,7 +79,7 @@ def test_a_side_that_is_not_here_is_said_so(client, store):
 
 def test_a_deleted_side_is_not_here(client, pair):
     parent, child = pair
-    Session.objects.filter(pk=child.pk).update(deleted=parent.created)
+    Session.unscoped.filter(pk=child.pk).update(deleted=parent.created)
     assert "(a9) is not here" in page(client, parent)
 
 
@@ -87,7 +87,7 @@ def test_of_several_copies_the_one_of_the_same_file_is_linked(client, store):
     other = store(agent(), title="imported alone")
     parent = store(main(SubAgent("a9", "t1", 1)))
     own = store(agent(), title="beside its parent")
-    Session.objects.filter(pk=own.pk).update(recording=parent.recording, ordinal=1)
+    Session.unscoped.filter(pk=own.pk).update(recording=parent.recording, ordinal=1)
     text = page(client, parent)
     assert own.get_absolute_url() in text
     assert other.get_absolute_url() not in text

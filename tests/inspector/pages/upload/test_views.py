@@ -25,19 +25,19 @@ def file(content: bytes, name: str = "recording.jsonl") -> SimpleUploadedFile:
 def test_a_file_becomes_a_session_and_opens(client, recording):
     answer = client.post("/recordings/", {"file": file(recording)})
     assert answer.status_code == 302
-    assert answer["Location"] == Session.objects.get().get_absolute_url()
+    assert answer["Location"] == Session.unscoped.get().get_absolute_url()
 
 
 def test_pasted_text_becomes_a_session(client, recording):
     answer = client.post("/recordings/", {"text": recording.decode()})
-    assert answer["Location"] == Session.objects.get().get_absolute_url()
-    assert Recording.objects.get().name == "pasted session"
+    assert answer["Location"] == Session.unscoped.get().get_absolute_url()
+    assert Recording.unscoped.get().name == "pasted session"
 
 
 def test_several_files_lead_to_the_list(client, recording):
     answer = client.post("/recordings/", {"file": [file(recording), file(b"\n" + recording, "b.jsonl")]})
     assert answer["Location"] == "/"
-    assert Session.objects.count() == 2
+    assert Session.unscoped.count() == 2
 
 
 def test_one_bad_file_does_not_stop_the_others(client, recording):
@@ -51,7 +51,7 @@ def test_a_script_is_told_where_everything_is(client, recording):
     answer = client.post("/recordings/", {"file": file(recording)}, headers=JSON)
     (item,) = answer.json()["imports"]
     assert answer.status_code == 201
-    assert item["url"] == Session.objects.get().get_absolute_url()
+    assert item["url"] == Session.unscoped.get().get_absolute_url()
     assert client.get(item["raw"]).getvalue() == recording
     assert client.get(item["report"]).status_code == 200
 
@@ -61,7 +61,7 @@ def test_a_damaged_file_is_refused_with_line_and_reason(client, recording):
     answer = client.post("/recordings/", {"file": file(b"".join([*lines[:2], b"{oops\n", *lines[3:]]))})
     assert answer.status_code == 422
     assert "Line 3" in answer.text
-    assert not Session.objects.exists()
+    assert not Session.unscoped.exists()
 
 
 def test_the_same_damaged_file_is_taken_when_lines_may_be_left_out(client, recording):
@@ -71,7 +71,7 @@ def test_the_same_damaged_file_is_taken_when_lines_may_be_left_out(client, recor
     report = client.get(answer["Location"])
     assert answer["Location"].startswith("/imports/")
     assert "line 3" in report.text
-    assert Session.objects.get().title in report.text
+    assert Session.unscoped.get().title in report.text
 
 
 @pytest.mark.parametrize("head", [b"// exported by hand\n", b"{broken\n"])
@@ -83,7 +83,7 @@ def test_a_damaged_first_line_offers_to_skip_it_at_once(head, client, recording)
     assert 'value="lenient" checked' in page
     assert client.post("/recordings/", {"file": file(head + recording)}, headers=JSON).json()["imports"][0]["mendable"]
     assert client.post("/recordings/", {"file": file(head + recording), "mode": "lenient"}).status_code == 302
-    assert Session.objects.count() == 1
+    assert Session.unscoped.count() == 1
 
 
 @pytest.mark.parametrize("fields", [{}, {"text": "   "}, {"window": "200000"}])
@@ -98,12 +98,12 @@ def test_a_window_that_is_none_is_told(window, client, recording):
     answer = client.post("/recordings/", {"file": file(recording), "window": window}, headers=JSON)
     assert answer.status_code == 400
     assert re.match("A window (is a number of tokens such as|has 256 to 100,000,000 tokens)", answer.json()["error"])
-    assert not Import.objects.exists()
+    assert not Import.unscoped.exists()
 
 
 def test_a_window_may_be_given(client, recording):
     client.post("/recordings/", {"file": file(recording), "window": "128k"})
-    assert Session.objects.get().window == 128_000
+    assert Session.unscoped.get().window == 128_000
 
 
 def test_an_empty_file_is_told(client):
@@ -123,7 +123,7 @@ def test_script_in_names_and_texts_is_shown_as_text(client, recording):
     hostile = b"<script>alert(1)</script>"
     content = recording.replace(b"Staging", hostile)
     answer = client.post("/recordings/", {"file": file(content, "<img src=x onerror=alert(1)>.json")})
-    job = Import.objects.get()
+    job = Import.unscoped.get()
     for page in (client.get(answer["Location"]), client.get(f"{job.get_absolute_url()}?report")):
         assert b"<script>alert" not in page.content
         assert b"<img src=x" not in page.content
@@ -131,7 +131,7 @@ def test_script_in_names_and_texts_is_shown_as_text(client, recording):
 
 def test_a_sample_opens(client):
     answer = client.post("/samples/small-window/")
-    assert answer["Location"] == Session.objects.get().get_absolute_url()
+    assert answer["Location"] == Session.unscoped.get().get_absolute_url()
 
 
 def test_a_sample_that_is_none_is_told(client):
@@ -143,7 +143,7 @@ def test_a_sample_that_is_none_is_told(client):
 @pytest.mark.parametrize("address", ["/recordings/", "/samples/healthy/"])
 def test_looking_changes_nothing(address, client):
     assert client.get(address).status_code == 405
-    assert not Import.objects.exists()
+    assert not Import.unscoped.exists()
 
 
 def test_without_its_token_a_form_is_refused(recording):

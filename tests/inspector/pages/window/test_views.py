@@ -29,7 +29,7 @@ def recorded(bring):
         given = {"calls": (call,), **fields}
         value = session(user(title), model("here"), title=title, model=name, calls=given.pop("calls"))
         bring(native.write(replace(value, **{"window": None, **given})), f"{title}.json")
-        return Session.objects.get(title=title)
+        return Session.unscoped.get(title=title)
 
     return bringer
 
@@ -77,7 +77,7 @@ def test_a_window_is_set_for_all_sessions_of_a_model_those_to_come_as_well(clien
     text = set_window(client, first, window="200k", **{"for": "model"}).content.decode()
     later = recorded("four")
     assert f"Window 200,000 tokens, set for {OURS}: 2 sessions." in text
-    rows = [Session.objects.get(pk=row.pk).effective_window for row in (first, second, later, other)]
+    rows = [Session.unscoped.get(pk=row.pk).effective_window for row in (first, second, later, other)]
     assert rows == [200_000, 200_000, 200_000, 128_000]
     assert "window-question" not in text_of(client, second)
 
@@ -98,7 +98,7 @@ def test_the_first_window_of_a_model_is_undone_by_forgetting_it(client, recorded
     assert '<input type="hidden" name="window" value="">' in text
     text = set_window(client, row, window="", **{"for": "model"}).content.decode()
     row.refresh_from_db()
-    assert (row.effective_window, ModelWindow.objects.count()) == (128_000, 0)
+    assert (row.effective_window, ModelWindow.unscoped.count()) == (128_000, 0)
     assert "Window unknown, 128,000 tokens assumed." in text
 
 
@@ -116,11 +116,11 @@ def test_a_sessions_own_window_wins_over_that_of_its_model(client, recorded):
     single, plain = recorded("single"), recorded("plain")
     set_window(client, single, window="64k", **{"for": "session"})
     set_window(client, plain, window="200k", **{"for": "model"})
-    windows = {row.title: row.effective_window for row in Session.objects.all()}
+    windows = {row.title: row.effective_window for row in Session.unscoped.all()}
     assert windows == {"own": 50_000, "single": 64_000, "plain": 200_000}
     assert "all sessions of" not in text_of(client, own)
     set_window(client, single, reset="session", window="64,000")
-    assert Session.objects.get(title="single").effective_window == 200_000
+    assert Session.unscoped.get(title="single").effective_window == 200_000
 
 
 def test_the_window_of_one_session_can_be_set_and_given_back(client, gap):
@@ -177,7 +177,7 @@ def test_the_list_follows_the_window_of_a_model(client, recorded):
 
 def test_sessions_of_an_older_engine_are_looked_up_and_assessed_again(recorded):
     row = recorded(name="gemini-2.5-pro")
-    Session.objects.update(window=128_000, window_source="assumed", assessed_by="0.0.1/0", near_misses=9)
+    Session.unscoped.update(window=128_000, window_source="assumed", assessed_by="0.0.1/0", near_misses=9)
     assessing.ASSESSMENTS.run("test")
     row.refresh_from_db()
     assert (row.window, row.window_source, row.near_misses) == (1_048_576, "model table", 0)
@@ -190,15 +190,15 @@ def test_the_window_is_of_the_model_that_answered_most_calls(client, recorded):
     row = recorded(calls=calls, name="gpt-4o")
     assert (row.model, row.window) == ("claude-opus-4-8", 1_000_000)
     assert "claude-opus-4-8 (2 calls), gpt-4o (1 call)" in text_of(client, row)
-    Session.objects.update(model="gpt-4o", assessed_by="")
+    Session.unscoped.update(model="gpt-4o", assessed_by="")
     assessing.ASSESSMENTS.run("test")
-    assert Session.objects.get().model == "claude-opus-4-8"
+    assert Session.unscoped.get().model == "claude-opus-4-8"
 
 
 def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(recorded):
     bad, good = recorded("bad"), recorded("good")
     type(bad.data).objects.filter(session=bad).update(ledger=b"\x28\xb5\x2f\xfd\x20\x01\x09\x00\x00\x05")
-    Session.objects.update(assessed_by="")
+    Session.unscoped.update(assessed_by="")
     while assessing.pending().exists():
         assessing.ASSESSMENTS.run("test")
     good.refresh_from_db()
