@@ -71,6 +71,7 @@ class Frame:
             "steps_path": self.paths["steps"],
             "reset": self.paths["overview"],
             "estimator": self.paths["estimator"] + query,
+            "rule": self.paths["rule"] + query,
             "report": self.paths.get("report", ""),
             "window": self.paths.get("window", ""),
         }
@@ -155,6 +156,7 @@ def _paths(row: Session, reading: Import | None) -> dict[str, str]:
         "steps": "session_steps",
         "window": "session_window",
         "estimator": "session_estimator",
+        "rule": "session_rule",
     }
     paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
     if reading is not None:

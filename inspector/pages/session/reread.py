@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from inspector.ingest.importing import READING, report_of
+from inspector.ingest.importing import report_of
 from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"
-GAINS = {  # format: what reading 1 takes over that earlier ones did not
-    "claude-code": SUB_AGENTS,
-    "copilot-cli": SUB_AGENTS,
-    "crush": SUB_AGENTS,
-    "opencode": SUB_AGENTS,
-    "hermes": "totals of prompt tokens for calls without a count of their own",
+VERSION = "version of the agent, on which its own rule depends"
+GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that earlier ones did not
+    1: {
+        **dict.fromkeys(("claude-code", "copilot-cli", "crush", "opencode"), SUB_AGENTS),
+        "hermes": "totals of prompt tokens for calls without a count of their own",
+    },
+    2: dict.fromkeys(("claude-code", "codex", "opencode", "pi"), VERSION),
 }
 
 
 def offer(row: Session, newest: Import | None) -> dict[str, str]:
     """What is missing and where to post; empty for a session that this version has read or would read alike."""
-    if newest is None or row.format not in GAINS:
+    if newest is None or not any(row.format in gains for gains in GAINS.values()):
         return {}
     if not newest.ended:
         return {"sentence": "The stored file is being read again.", "report": newest.get_absolute_url()}
     report = report_of(newest)
-    if report is None or report.reading >= READING:
+    missing = [] if report is None else _gains(row.format, report.reading)
+    if not missing:
         return {}
     return {
         "sentence": (
-            f"An earlier version of this program read the file of this session and took over no {GAINS[row.format]}. "
+            f"An earlier version of this program read the file of this session and took over no {' and no '.join(missing)}. "
             "If the file holds any, they appear here once it is read again; title, tags and window stay."
         ),
         "url": reverse("import_again", args=[newest.pk]),
     }
+
+
+def _gains(format_: str, reading: int) -> list[str]:
+    """What readings after this one take over from a format."""
+    return [gains[format_] for number, gains in GAINS.items() if number > reading and format_ in gains]

@@ -1,0 +1,158 @@
+"""The rule page's parts: settings as a form, compactions and intervals as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from guard_core.rules import Agent, Agreement, Explanation, Interval, OwnRule, RuleSetting
+from inspector.pages.session.frame import Frame
+from inspector.pages.shared.numbers import counted, step_number
+
+PREFIX = "set."  # of the parameters in an address that are settings of the rule
+NAMED = 5  # hypotheses of an interval that are listed
+LISTED = 200  # checks and compactions of one table
+COUNTERS = {
+    "prompt": "prompt tokens of the last answer",
+    "total": "prompt and output tokens of the last answer",
+    "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
+}
+BADGES = {Agreement.AGREES: "badge-compaction", Agreement.NOT_MODELLED: "badge-outline"}
+
+
+def typed(query: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the rule in an address, by their names."""
+    return {
+        name.removeprefix(PREFIX): value.strip()
+        for name, value in query.items()
+        if name.startswith(PREFIX) and value.strip()
+    }
+
+
+def rule(own: OwnRule | None) -> dict[str, Any] | None:
+    """The rule in words and its sum."""
+    if own is None:
+        return None
+    return {
+        "name": " ".join(filter(None, (own.agent, own.version))),
+        "compares": COUNTERS.get(own.counter, own.counter.replace("_", " + ")),
+        "checks": str(own.checks),
+        "relation": {">=": "reaches", ">": "exceeds"}[own.relation],
+        "threshold": "" if own.threshold is None else f"{own.threshold:,}",
+        "formula": own.formula,
+        "reason": own.reason,
+        "settings": [_setting(item) for item in own.settings],
+    }
+
+
+def _setting(item: RuleSetting) -> dict[str, str]:
+    value = "not known"
+    if item.value is not None:
+        value = f"{int(item.value):,}" if float(item.value).is_integer() else f"{item.value:,g}"
+    return {
+        "name": item.name.replace("_", " "),
+        "value": value,
+        "unit": item.unit if item.value is not None else "",
+        "source": str(item.source),
+        "note": item.note,
+    }
+
+
+def form(
+    agent: Agent | None, own: OwnRule | None, values: Mapping[str, str], errors: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """A field for each setting that the file may lack."""
+    if agent is None:
+        return []
+    known = {item.name: item for item in own.settings} if own else {}
+    fields = []
+    for name, meaning in agent.names.items():
+        setting = _setting(known[name]) if name in known else {"value": ""}
+        fields.append(
+            {
+                "name": f"{PREFIX}{name}",
+                "id": f"set-{name}",
+                "label": name.replace("_", " "),
+                "value": values.get(name, ""),
+                "placeholder": setting["value"],
+                "note": errors.get(name, meaning),
+                "error": name in errors,
+            }
+        )
+    return fields
+
+
+def compactions(explanation: Explanation, page: Frame) -> list[dict[str, Any]]:
+    """Each recorded compaction beside the rule."""
+    rows = []
+    for item in explanation.compactions[:LISTED]:
+        step = min(item.step, page.count - 1)
+        rows.append(
+            {
+                "step": f"{item.step + 1:,}",
+                "url": page.paths["steps"] + page.choice.query(at=step_number(step)),
+                "trigger": item.trigger,
+                "count": "–" if item.decision_tokens is None else f"{item.decision_tokens:,}",
+                "source": "recorder" if item.recorded is not None else "recomputed",
+                "threshold": "–" if item.threshold is None else f"{item.threshold:,}",
+                "verdict": str(item.verdict),
+                "badge": BADGES.get(item.verdict, "badge-tool"),
+                "reason": item.reason,
+            }
+        )
+    return rows
+
+
+def missed(explanation: Explanation, page: Frame) -> dict[str, Any] | None:
+    """The checks at which the rule fires and the agent did not compact."""
+    if not explanation.missed:
+        return None
+    shown = explanation.missed[:LISTED]
+    return {
+        "count": counted(len(explanation.missed), "check"),
+        "rows": [
+            {
+                "step": f"{item.step + 1:,}",
+                "url": page.paths["steps"] + page.choice.query(at=step_number(min(item.step, page.count - 1))),
+                "count": f"{item.count:,}",
+                "threshold": f"{item.threshold:,}",
+            }
+            for item in shown
+        ],
+        "more": len(explanation.missed) - len(shown),
+    }
+
+
+def intervals(explanation: Explanation, page: Frame) -> list[dict[str, Any]]:
+    """What the recording proves of the threshold, stretch by stretch and count by count."""
+    return [_interval(item, page) for item in explanation.inference]
+
+
+def _interval(item: Interval, page: Frame) -> dict[str, Any]:
+    sentence = item.sentence
+    listed = item.hypotheses[:NAMED]
+    return {
+        "place": f"steps {item.start + 1:,} to {item.stop:,}",
+        "version": item.version,
+        "model": item.model,
+        "compares": COUNTERS.get(item.counter, item.counter.replace("_", " + ")),
+        "sentence": f"{sentence[:1].upper()}{sentence[1:]}.",
+        "bounds": [
+            {
+                "text": f"step {step + 1:,}",
+                "url": page.paths["steps"] + page.choice.query(at=step_number(min(step, page.count - 1))),
+            }
+            for step in (item.above_step, item.at_most_step)
+            if step is not None
+        ],
+        "hypotheses": [{"formula": found.formula, "threshold": f"{found.threshold:,}"} for found in listed],
+        "more": len(item.hypotheses) + item.more - len(listed),
+        "none": not item.hypotheses and not item.contradiction and None not in (item.above, item.at_most),
+    }
+
+
+def agreement(explanation: Explanation) -> str:
+    """How many compactions the rule explains, in words."""
+    if explanation.rule is None or not explanation.auto:
+        return ""
+    return f"{explanation.agrees:,} of {counted(explanation.auto, 'compaction')} agree with the rule"

@@ -1,0 +1,7 @@
+"""The rule page of a session."""
+
+from django.urls import path
+
+from inspector.pages.rule import views
+
+urlpatterns = [path("rule", views.session_rule, name="session_rule")]
