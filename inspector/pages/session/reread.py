@@ -30,7 +30,8 @@ def offer(row: Session, newest: Import | None) -> dict[str, str]:
         return {}
     return {
         "sentence": (
-            f"An earlier version of this program read the file of this session and took over no {' and no '.join(missing)}. "
+            "An earlier version of this program read the file of this session and took over no "
+            f"{' and no '.join(missing)}. "
             "If the file holds any, they appear here once it is read again; title, tags and window stay."
         ),
         "url": reverse("import_again", args=[newest.pk]),
