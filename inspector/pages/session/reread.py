@@ -14,7 +14,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         **dict.fromkeys(("claude-code", "copilot-cli", "crush", "opencode"), SUB_AGENTS),
         "hermes": "totals of prompt tokens for calls without a count of their own",
     },
-    2: dict.fromkeys(("claude-code", "codex", "opencode", "pi"), VERSION),
+    2: dict.fromkeys(("claude-code", "codex", "opencode"), VERSION),
 }
 
 
