@@ -43,7 +43,7 @@ FETCHED = 50  # messages in memory at once; one may be megabytes
 READ_EVENTS = 20_000  # counts put together in one query
 PRIORITY = -60  # below the text index
 MOST_POINTS = 2_000  # of the scatter figure
-OUR_MISTAKE = "This is our mistake. The log of the server tells more."
+OUR_MISTAKE = "An internal error; see the server log."
 ENCODINGS = {"o200k": "o200k_base", "cl100k": "cl100k_base"}
 NAMES = {"chars/4": "chars4", "bytes/4": "bytes4", "o200k_base": "o200k", "cl100k_base": "cl100k"}
 

@@ -328,6 +328,6 @@ def test_a_session_without_model_calls_says_what_is_known(page, served):
     value = session(user("hello " * 200), tool_result("found " * 900, "grep", "c1"), user("thanks"), title="Notes")
     place = followed(served, served.upload("silent.jsonl", native.write(value)).headers["location"])
     page.goto(place)
-    assert page.get_by_text("No model call is in this recording").is_visible()
+    assert page.get_by_text("No model calls in this recording").is_visible()
     assert page.locator("[data-figure]").count() == 0
     check_looks(page, "without-calls", full_page=True)

@@ -12,13 +12,13 @@ from inspector.pages.shared.numbers import percent, signed, step_number, tokens
 
 NAMES = {
     FIXED: "System prompt, tools, framing",
-    PROLOGUE: "Before this file begins",
+    PROLOGUE: "Before the start of this file",
     "user text": "User messages",
     "model text": "Model messages",
     "reasoning": "Reasoning",
     "tool calls": "Tool calls",
     "tool results": "Tool results",
-    "media": "Pictures and files",
+    "media": "Images and files",
     REPEATED: "Repeated by a resumed history",
     INSERTED: "Summary, inserted messages",
     UNEXPLAINED: "Not explained by this file",
@@ -148,8 +148,8 @@ def _words(bridge: Bridge) -> str:
     removed, inserted, rest = (bridge.total(name) for name in ("removed", "inserted", "unexplained"))
     unexplained = f" The file does not explain {signed(rest)}." if rest else ""
     return (
-        f"From {tokens(bridge.uncompacted)} prompt tokens without the compaction, {tokens(removed)} are removed and "
-        f"{tokens(inserted)} inserted: {tokens(bridge.total('after'))} are left.{unexplained}"
+        f"From {tokens(bridge.uncompacted)} prompt tokens without the compaction, {tokens(removed)} were removed and "
+        f"{tokens(inserted)} inserted; {tokens(bridge.total('after'))} remain.{unexplained}"
     )
 
 
@@ -173,13 +173,13 @@ def notes(
         why = (
             "what the agent attached again, such as files, or a larger system prompt"
             if recorded
-            else "what this agent's requests hold beyond its file, as measured at recorded calls"
+            else "what this agent sends beyond what its file holds, as measured at recorded calls"
         )
         said.append(f"{rest.after:,} tokens of the first request after it are not in this file: {why}.")
     fixed = next(part.after for part in bridge.parts if part.name == FIXED)
     if 0 < cached < fixed - NOTABLE * bridge.total("after"):
         said.append(
-            f"The first request after it read {cached:,} tokens from the cache, which are system prompt and tools; the "
+            f"The first request after it read {cached:,} tokens from the cache: system prompt and tools. The "
             f"other {fixed - cached:,} of that row may be files attached again or reminders."
         )
     if min(rest.before, rest.after) < 0:
@@ -188,6 +188,6 @@ def notes(
             "large: the counts follow something else (a scripted provider, content left out), or content was cut away."
         )
     if bridge.after_step is None:
-        why = "No call was made before the history changed again" if is_replaced else "No call came after it"
-        said.append(f"{why}, so the request after it is modelled from the messages that it kept.")
+        why = "The history changed again before the next call" if is_replaced else "There is no call after it"
+        said.append(f"{why}, so the next request is modelled from the messages it kept.")
     return said

@@ -175,7 +175,7 @@ def _texts(page: Frame, item: Compaction) -> list[dict[str, Any]]:
 
 def _no_text(kind: str, size: int, recorded: bool) -> str:
     if recorded:
-        return "The recording holds no text here: the summary is encrypted or was not written down."
+        return "The recording has no text here: the summary is encrypted or was not recorded."
     return f"Only the size of this {kind} is modelled: {size:,} bytes. A replay calls no model."
 
 
@@ -184,10 +184,10 @@ def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
     if item.sent is None:
         return {"note": "Not recorded: this format does not keep what was sent to the summariser."}
     if content_count(item.sent) > PROMPT_EVENTS:
-        return {"note": f"{counted(content_count(item.sent), 'message')}: too many to write out on a page."}
+        return {"note": f"{counted(content_count(item.sent), 'message')}: too many to show on one page."}
     write, policy = page.choice.kind.prompt, page.analysis.policy
     if write is None:
-        return {"note": "The wording of this agent's summariser prompt is not known here."}
+        return {"note": "The wording of this agent's summariser prompt is unknown."}
     prompt = write(policy, page.analysis.window.value, _messages(page, item.sent))
     text = prompt.user
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
@@ -212,7 +212,7 @@ def _messages(page: Frame, view: View) -> list[Event]:
 def _unseen(item: Compaction, states: Any) -> str:
     """What was dropped before the summariser saw it, in words."""
     if item.sent is None:
-        return "Unknown: the recording does not say what was left out before the summariser."
+        return "Unknown: the recording does not say what the summariser was not shown."
     dropped = np.flatnonzero(states == requests.DROPPED)
     words = "Arguments of tool calls and the content of tool results: its prompt only names them."
     if not len(dropped):
@@ -236,7 +236,7 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
         "rows": rows if start or show else [*_inserted_rows(page, item), *rows],
         "tabs": _tabs(page, item, states, show),
         "window": _window(page, item, show, start, len(shown), len(chosen)),
-        "sent_note": "What the summariser was sent is not in the recording."
+        "sent_note": "The recording does not say what the summariser was sent."
         if item.sent is None
         else "“420 of 3,100” means that its prompt shows only that much of a message.",
     }

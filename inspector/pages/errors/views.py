@@ -20,27 +20,23 @@ def plain(request: HttpRequest, status: int, title: str, sentence: str) -> HttpR
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """400: what Django itself refuses, such as a broken form."""
-    return plain(
-        request, 400, "That request makes no sense here", "The address or the form holds something not allowed."
-    )
+    return plain(request, 400, "Invalid request", "The address or the form contains a value that is not allowed.")
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """403, wherever a view raises PermissionDenied."""
-    return plain(request, 403, "Not allowed", "This page was asked for in a way that is not allowed.")
+    return plain(request, 403, "Not allowed", "This request is not allowed.")
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403 for a form without the token that its page had."""
-    sentence = "The form came without its token. Open the page again and repeat what you did."
-    return plain(request, 403, "Please open the page again", sentence)
+    sentence = "The form's security token was missing or is not valid. Open the page again and repeat what you did."
+    return plain(request, 403, "Open the page again", sentence)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """404, wherever a view or the routing raises Http404."""
-    return plain(
-        request, 404, "There is nothing here", "The session may have been deleted, or the address is mistyped."
-    )
+    return plain(request, 404, "Page not found", "The session may have been deleted, or the address is mistyped.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -48,7 +44,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     trouble = trouble_of(sys.exception())
     if trouble is not None:
         return troubled(request, trouble)
-    sentence = "An internal error. What is stored is unharmed; see the server log."
+    sentence = "An internal error. Stored data is unaffected; see the server log."
     return plain(request, 500, "Something went wrong", sentence)
 
 

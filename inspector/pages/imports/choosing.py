@@ -36,10 +36,11 @@ def known_words(report: Report) -> str:
     if not report.known:
         return ""
     known, extended = len(report.known), len(report.extended)
-    here = f"{known:,} of them {'was' if known == 1 else 'were'} here already"
+    here = f"{known:,} of them {'was' if known == 1 else 'were'} already imported"
     if not extended:
         return f"{here}, unchanged"
-    return f"{here}, and {'it' if extended == known == 1 else f'{extended:,}'} went on"
+    which = "it" if known == 1 else f"{extended:,}"
+    return f"{here}, and {which} {'was' if extended == 1 else 'were'} extended"
 
 
 def _standing(key: str, report: Report) -> str:

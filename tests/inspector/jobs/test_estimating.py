@@ -118,7 +118,7 @@ def test_one_session_that_cannot_be_read_keeps_no_other_waiting():
     row = stored(session(user("a question")), title="one")
     Payload.objects.update(body=b"no text of ours")
     finish()
-    assert "our mistake" in estimates.load_result(row).error
+    assert "internal error" in estimates.load_result(row).error
 
 
 def test_counts_go_with_the_texts(coding):

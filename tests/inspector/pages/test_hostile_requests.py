@@ -211,7 +211,7 @@ def test_another_host_name_is_refused_everywhere(there, calm):
 
 
 def test_unknown_keys_are_told_in_our_words(there, calm):
-    told = "There is nothing here"
+    told = "Page not found"
     asked = [url for url in addresses(UNKNOWN) if str(UNKNOWN) in url]
     answers = {url: calm.get(url) for url in asked}
     assert {url: answer.status_code for url, answer in answers.items() if answer.status_code not in (404, 405)} == {}

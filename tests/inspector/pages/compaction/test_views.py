@@ -160,7 +160,7 @@ def test_a_compaction_at_the_end_says_that_no_call_came(client, store):
     value = session(user("go"), tool_call(), tool_result("x" * 6_000), model("done"))
     row = store(_compacted(value, [call.prompt_tokens for call in value.calls]))
     text = client.get(row.get_absolute_url() + "c/1/").content.decode()
-    assert "No call came after it" in text
+    assert "There is no call after it" in text
     *_, total = bridge(text)
     assert sum(total[:5]) == total[5]
 

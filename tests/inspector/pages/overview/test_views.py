@@ -102,7 +102,7 @@ def test_a_session_without_model_calls_has_an_overview(client, store):
     response = page(client, store(session(user("hello"))))
     assert response.status_code == 200
     text = response.content.decode()
-    assert "No model call is in this recording" in text
+    assert "No model calls in this recording" in text
     assert "data-figure" not in text
 
 

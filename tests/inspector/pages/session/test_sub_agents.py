@@ -71,16 +71,16 @@ def test_the_line_below_the_tabs_names_the_sub_agents_of_a_session(client, pair)
 def test_a_side_that_is_not_here_is_said_so(client, store):
     parent = store(main(SubAgent("gone", "t1", 1)))
     text = page(client, parent)
-    assert "The session of its sub-agent (gone) is not here" in text
-    assert "1 sub-agent without a session here" in text
+    assert "The session of its sub-agent (gone) is not stored here" in text
+    assert "1 sub-agent without a stored session" in text
     child = store(agent(parent="elsewhere"))
-    assert "Started by session elsewhere, which is not here" in page(client, child, "")
+    assert "Started by session elsewhere, which is not stored here" in page(client, child, "")
 
 
 def test_a_deleted_side_is_not_here(client, pair):
     parent, child = pair
     Session.unscoped.filter(pk=child.pk).update(deleted=parent.created)
-    assert "(a9) is not here" in page(client, parent)
+    assert "(a9) is not stored here" in page(client, parent)
 
 
 def test_of_several_copies_the_one_of_the_same_file_is_linked(client, store):
