@@ -150,7 +150,7 @@ def load_dump(dump: Path) -> None:
     if program is None:
         raise Refused(NO_PG_DUMP.replace("pg_dump", "pg_restore"))
     if connection.introspection.table_names():
-        raise Refused("The database that DATABASE_URL names is not empty. Nothing was changed. Give an empty one.")
+        raise Refused("The database that DATABASE_URL names is not empty. Nothing was changed. Name an empty one.")
     database = str(connection.settings_dict["NAME"])
     command = [program, "--no-owner", "--exit-on-error", "--single-transaction", f"--dbname={database}", str(dump)]
     done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)

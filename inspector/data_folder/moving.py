@@ -53,7 +53,7 @@ def _refuse_if_used() -> None:
     found = ((model, stored.exclude(slug=DEFAULT_SLUG) if model is Project else stored) for model, stored in rows)
     used = [model._meta.verbose_name_plural for model, stored in found if stored.exists()]
     if used:
-        raise MoveFailed(f"The target holds {used[0]} already; nothing was copied. Give an empty database.")
+        raise MoveFailed(f"The target holds {used[0]} already; nothing was copied. Name an empty database.")
     Project.objects.using(TARGET).delete()  # the one that the migrations made; ours comes in its place
 
 
@@ -84,7 +84,9 @@ def _rows(model: type[models.Model], alias: str) -> Iterator[tuple[Any, ...]]:
 def _compare() -> None:
     for model in _models():
         if digest(model, "default") != digest(model, TARGET):
-            raise MoveFailed(f"The copy of {model._meta.verbose_name_plural} is not the same; nothing was kept of it.")
+            raise MoveFailed(
+                f"The copy of {model._meta.verbose_name_plural} differs from the original; nothing was stored."
+            )
 
 
 def digest(model: type[models.Model], alias: str) -> str:

@@ -112,7 +112,7 @@ def upgrade() -> None:
         call_command("migrate", interactive=False, verbosity=0)
     except Exception as error:
         reason = " ".join(str(error).split())
-        way_back = f"The database as it was before is {copy}. {restore_words(copy)}" if copy else ""
+        way_back = f"A copy of the database from before is {copy}. {restore_words(copy)}" if copy else ""
         raise Refused(f"The database could not be upgraded ({reason}). {way_back}".strip()) from error
     if copy is not None:
         os.rename(copy, copy.with_name(copy.name.replace(UPGRADING, COPY)))
@@ -159,11 +159,11 @@ def copies() -> list[Path]:
 
 def restore_words(file: object) -> str:
     """How a backup comes back."""
-    return f"To bring it back: python manage.py restore {file} --replace"
+    return f"To restore it: python manage.py restore {file} --replace"
 
 
 def _remedy() -> str:
     newest = next(iter(copies()), None)
     if newest is None:
-        return "To bring a backup back: python manage.py restore FILE --replace"
-    return f"The newest copy here is from before an upgrade. {restore_words(newest)}"
+        return "To restore a backup: python manage.py restore FILE --replace"
+    return f"The newest copy in the data folder is from before an upgrade. {restore_words(newest)}"

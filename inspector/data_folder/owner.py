@@ -108,7 +108,7 @@ def in_use(folder: Path) -> str:
     holder = serving(folder)
     if holder is not None:
         return f"The data folder {folder} is used by {holder}. Stop it first, or choose another folder with DATA_DIR."
-    return f"The data folder {folder} is used by another command of this program. Wait until that has ended."
+    return f"The data folder {folder} is used by another command of this program. Wait until it has finished."
 
 
 def serving(folder: Path) -> Holder | None:
@@ -144,5 +144,5 @@ def _try_lock(file: int, kind: int) -> bool:
     except OSError as error:
         if error.errno not in (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP):
             raise
-        log.warning("the file system of the data folder keeps no locks: start no second server on it")
+        log.warning("the file system of the data folder does not support locks: do not start a second server on it")
     return True

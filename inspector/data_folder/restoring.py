@@ -118,7 +118,7 @@ def _refuse_used(folder: Path) -> None:
     if used:
         raise Refused(
             f"The data folder {folder} holds recordings already; nothing was changed. Choose an empty one with "
-            "DATA_DIR, or move what is there aside with --replace."
+            "DATA_DIR, or move its contents aside with --replace."
         )
 
 

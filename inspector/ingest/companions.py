@@ -58,7 +58,7 @@ def _reason(folder: str, name: str) -> str:
     if name.endswith(WAL):
         return f"the write-ahead log of a database, without it: choose it together with {name.removesuffix(WAL)}"
     if name.endswith("-shm"):
-        return "SQLite's shared memory, which holds nothing of a session"
+        return "SQLite's shared memory, which holds no part of a session"
     parts = folder.split("/")
     if "tool-results" in parts:
         return "an output that Claude Code moved out of the transcript; the model saw what the transcript holds of it"
@@ -68,5 +68,5 @@ def _reason(folder: str, name: str) -> str:
             "that `opencode export` writes of a session"
         )
     if "subagents" in parts and name.endswith(".meta.json"):
-        return "a note on a sub-agent; its transcript is the file beside it"
+        return "notes on a sub-agent; its transcript is the file beside this one"
     return ""

@@ -195,14 +195,14 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
         watch.end(Import.State.FAILED, message=message)
     except OSError as error:
         trouble = trouble_of(error)
-        message = trouble.words if trouble else f"The stored file cannot be read here: {error.strerror}."
+        message = trouble.words if trouble else f"The stored file cannot be read: {error.strerror}."
         watch.end(Import.State.FAILED, message=message)
     except Error as error:  # of the database: the lease runs out, and the import is tried again
         if trouble_of(error) is not DISK_FULL:
             raise
         watch.end(Import.State.FAILED, message=DISK_FULL.words)  # where this finds no space, either, it is tried again
     except Exception:
-        log.exception("import %s ended with an error that nobody thought of", job_id)
+        log.exception("import %s stopped with an unexpected error", job_id)
         watch.end(Import.State.FAILED, message="An internal error stopped the import; see the server log.")
     hints.send(job.pk)
     _clean_up(watch)

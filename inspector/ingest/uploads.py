@@ -142,7 +142,7 @@ def keep(project: Project, received: Received) -> Recording:
             continue
         break
     if known is None:
-        raise RecordingError("the same file is being stored and taken away at this moment; try again")
+        raise RecordingError("the same file is being stored and deleted at the moment; try again")
     _put(received, known)
     return known
 

@@ -26,4 +26,4 @@ def send(job_id: UUID | str) -> None:
         if (layer := get_channel_layer()) is not None:
             async_to_sync(layer.group_send)(group(job_id), {"type": "changed"})
     except Exception:
-        log.warning("a hint was not sent; watchers will find out by themselves", exc_info=True)
+        log.warning("a hint was not sent; watchers will notice the change when they next poll", exc_info=True)

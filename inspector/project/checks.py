@@ -19,6 +19,7 @@ def loopback_only(app_configs: Any, **kwargs: Any) -> list[Error]:
         return []
     return [
         Error(
-            f"BIND={settings.BIND} would show every session to the network, and there is no login.", id="inspector.E001"
+            f"BIND={settings.BIND} would expose every session to the network, as there is no login.",
+            id="inspector.E001",
         )
     ]

@@ -143,7 +143,7 @@ class WorkerProcess:
         try:
             os.write(process.stdin.fileno(), b"w")
         except (OSError, ValueError):
-            log.debug("the worker could not be woken; it will look by itself")
+            log.debug("the worker could not be woken; it will find the job when it next polls")
 
     def ask_to_stop(self) -> None:
         self._stopping.set()
@@ -152,7 +152,7 @@ class WorkerProcess:
         self.ask_to_stop()
         self._thread.join(WORKER_GRACE_SECONDS)
         if self._thread.is_alive() and self._process is not None:
-            log.warning("the worker did not end in time and was killed; its job is taken up at the next start")
+            log.warning("the worker did not stop in time and was killed; its job resumes at the next start")
             self._process.kill()
             self._thread.join()
 
@@ -160,7 +160,7 @@ class WorkerProcess:
         process = self._process = self._spawn()
         while not self._stopping.wait(RESTART_AFTER):
             if process.poll() is not None:
-                log.warning("the worker ended; starting another")
+                log.warning("the worker stopped; starting another")
                 process = self._process = self._spawn()
         process.terminate()
         process.wait()

@@ -54,7 +54,7 @@ BIND = env.text("BIND", "127.0.0.1")
 PUBLIC_URL = env.text("PUBLIC_URL")  # https://inspector.example: behind a proxy
 ALLOWED_HOSTS = env.names("ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
 if "*" in ALLOWED_HOSTS:
-    raise ImproperlyConfigured("ALLOWED_HOSTS=* would answer to any name; list the host names people use.")
+    raise ImproperlyConfigured("ALLOWED_HOSTS=* would accept any host name; list the names people use.")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if PUBLIC_URL else []
 
 # Sizes in bytes. The body limit is kept before Django sees a byte (inspector/project/body_limit.py).

@@ -217,7 +217,7 @@ class Heartbeat:
             connection.close()
             return
         except Exception:
-            log.exception("what dead processes left could not be taken back; trying again")
+            log.exception("the jobs of dead processes could not be reclaimed; trying again")
             return
         if taken:
             self._wake()

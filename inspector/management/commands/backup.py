@@ -19,12 +19,12 @@ from inspector.pages.shared.numbers import counted, size
 
 class Command(BaseCommand):
     help = (
-        "Write everything stored to one file, while the server runs. `manage.py restore FILE` brings it back. "
+        "Write everything stored to one file, while the server runs. `manage.py restore FILE` restores it. "
         "Exit code 2 when it cannot be written."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", nargs="?", type=Path, help="default: inspector-DATE.tar here")
+        parser.add_argument("file", nargs="?", type=Path, help="default: inspector-DATE.tar in the current folder")
 
     def handle(self, *args: Any, **options: Any) -> None:
         target = options["file"] or Path(f"inspector-{timezone.now():%Y%m%d-%H%M%S}.tar")

@@ -52,20 +52,20 @@ class Given(NamedTuple):
 
 
 class Command(BaseCommand):
-    help = "Import session files, or all of a folder. Exit code 1 when a file was refused, 2 when there was none."
+    help = "Import session files, or all of a folder. Exit code 1 when a file was rejected, 2 when no file was found."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder with everything in it"
         )
+        parser.add_argument("--lenient", action="store_true", help="skip damaged lines instead of rejecting the file")
         parser.add_argument(
-            "--lenient", action="store_true", help="leave damaged lines out instead of refusing the file"
+            "--window", type=window_size, help="context window in tokens, if you know it better than the file does"
         )
-        parser.add_argument("--window", type=window_size, help="context window in tokens, where it is known better")
         parser.add_argument(
             "--project", default=DEFAULT_SLUG, metavar="SLUG", help="the project to import into (%(default)s)"
         )
-        parser.add_argument("--no-index", action="store_true", help="leave the text index to the worker")
+        parser.add_argument("--no-index", action="store_true", help="leave the text index to a worker")
 
     def handle(self, *args: Any, **options: Any) -> None:
         with refusals():
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         if job.state == Import.State.DONE and job.recording is not None:
             return self._say(given, "imported", f"{job.recording.format}, {_sessions(job)}")
         place = f"line {job.line}: " if job.line else ""
-        offer = ". With --lenient damaged lines are left out" if job.mendable else ""
+        offer = ". With --lenient, damaged lines are skipped" if job.mendable else ""
         return self._say(given, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
     def _read(self, given: Given, options: dict[str, Any]) -> tuple[Import, bool]:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="written by `manage.py backup`, or a copy in DATA_DIR/backups")
         parser.add_argument(
-            "--replace", action="store_true", help="move what the data folder holds aside, into a folder in it"
+            "--replace", action="store_true", help="move the data folder's contents into a subfolder first"
         )
         parser.add_argument("--check", action="store_true", help="only verify the file")
 

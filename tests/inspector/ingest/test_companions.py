@@ -120,7 +120,7 @@ def test_a_database_whose_log_is_missing_says_so(client, folders, agent):
     answer = send(client, ("state.db", agent.files[0])).json()
     assert Session.unscoped.get().events == 1
     text = client.get(answer["imports"][0]["report"]).content.decode()
-    assert "did not come with it" in text
+    assert "was not uploaded" in text
     assert client.get(answer["imports"][0]["raw"] + "?wal").status_code == 404
 
 

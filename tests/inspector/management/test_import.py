@@ -48,7 +48,7 @@ def test_a_refused_file_is_named_with_its_line(inbox):
     line = next(line for line in text.splitlines() if "refused" in line)
     assert "broken.jsonl" in line
     assert "line 3" in line
-    assert line.endswith("With --lenient damaged lines are left out")
+    assert line.endswith("With --lenient, damaged lines are skipped")
 
 
 def test_what_was_imported_is_searchable_at_once(inbox):
