@@ -14,7 +14,7 @@ from django.db import connection
 
 from guard_core.recordings.formats import native
 from inspector.data_folder import backup as backups
-from inspector.models import Payload, Recording
+from inspector.models import Payload, Project, Recording
 from tests.builders import model, session, user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,6 +40,15 @@ def test_every_recording_comes_back_byte_for_byte(stored, tmp_path):
     for recording in stored:
         content = (folder / "recordings" / recording.sha256[:2] / recording.sha256).read_bytes()
         assert hashlib.sha256(content).hexdigest() == recording.sha256
+
+
+def test_bytes_that_two_projects_share_are_in_it_once(stored, tmp_path):
+    other = Project.objects.create(slug="other", name="Other")
+    Recording.objects.of(other).create(sha256=stored[0].sha256, name="the same", size=stored[0].size)
+    assert backups.backup(tmp_path / "b.tar")["recordings"] == 2
+    with tarfile.open(tmp_path / "b.tar") as archive:
+        names = archive.getnames()
+    assert len(names) == len(set(names))
 
 
 def test_the_database_is_whole_while_someone_writes(stored, tmp_path):

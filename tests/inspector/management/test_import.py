@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from inspector.jobs import indexing
-from inspector.models import Import, Session
+from inspector.models import Import, Project, Session, default_project
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,3 +106,18 @@ def test_sessions_that_were_here_already_are_told(folders, tmp_path):
     (parts.parent / "message/ses_1/msg_2.json").write_text(message)
     text, code = run(tmp_path)
     assert (code, "1 session: 1 of them was already imported, and it was extended" in text) == (0, True), text
+
+
+def test_files_go_into_the_project_that_is_named(inbox):
+    other = Project.objects.create(slug="other", name="Other")
+    run(inbox / "good.jsonl")
+    text, code = run(inbox / "good.jsonl", "--project", "other")
+    assert (code, "1 imported" in text) == (0, True)
+    assert Session.objects.of(other).count() == Session.objects.of(default_project()).count() == 1
+
+
+def test_a_project_that_is_not_there_is_named(inbox):
+    with pytest.raises(CommandError, match="There is no project 'none'") as refused:
+        call_command("import", str(inbox / "good.jsonl"), "--project", "none", stdout=StringIO())
+    assert refused.value.returncode == 2
+    assert not Import.unscoped.exists()
