@@ -38,7 +38,7 @@ def url(tmp_path) -> Iterator[str]:
         done = manage(tmp_path, "migrate", "-v0", DATABASE_URL=address)
         assert done.returncode == 0, done.stderr
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("INSERT INTO inspector_tag (name) VALUES ('free')")
+            connection.execute("INSERT INTO inspector_tag (name, project_id) SELECT 'free', id FROM inspector_project")
         yield address
 
 
