@@ -174,9 +174,12 @@ def form(
         }
 
     def of_setting(setting: Setting) -> dict[str, Any]:
-        shown = values.get(setting.key, plain(setting.default_in(profile)))
         options = ("yes", "no") if setting.kind == SWITCH else setting.choices if setting.kind == CHOICE else ()
-        more = {"choices": [_option(item, item, shown) for item in options]} if options else {}
+        more = {}
+        if options:  # nothing chosen is the default, also that of another profile
+            shown = values.get(setting.key, "")
+            default = _option("", f"default: {plain(setting.default_in(profile))}", shown)
+            more = {"choices": [default, *(_option(item, item, shown) for item in options)]}
         return field(setting.key, setting.label, _help(setting), "text" if setting.kind == SIZE else "decimal", **more)
 
     def of_settings(main: bool) -> Iterator[dict[str, Any]]:

@@ -37,13 +37,14 @@ def read_in_process(
     send: Callable[[Message], None],
     idle: Callable[[], object],
     meanwhile: Callable[[], object] = lambda: None,
+    wait: float = WAIT,
 ) -> None:
-    """The same as reader.read_here, in another process. `idle` is called now and then while nothing comes, `meanwhile`
+    """The same as reader.read_here, in another process. `idle` is called every `wait` seconds while nothing comes, `meanwhile`
     once while the process starts; where one of them raises, as `send` may, the process ends. Raises RecordingError,
     MemoryError, OSError and ReaderFailed."""
     with _process(options) as messages:
         meanwhile()
-        while (message := _next(messages, idle)) is not None:
+        while (message := _next(messages, idle, wait)) is not None:
             if isinstance(message, Failed):
                 raise _error(message)
             send(message)
@@ -100,10 +101,10 @@ def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
         lifeline.close()
 
 
-def _next(messages: Queue[Message | None], idle: Callable[[], object]) -> Message | None:
+def _next(messages: Queue[Message | None], idle: Callable[[], object], wait: float) -> Message | None:
     while True:
         try:
-            return messages.get(timeout=WAIT)
+            return messages.get(timeout=wait)
         except Empty:
             idle()
 

@@ -133,8 +133,7 @@ def _interval(item: Interval, page: Frame) -> dict[str, Any]:
     listed = item.hypotheses[:NAMED]
     return {
         "place": f"steps {item.start + 1:,} to {item.stop:,}",
-        "version": item.version,
-        "model": item.model,
+        "model": "".join(f", {words}" for words in (item.version and f"version {item.version}", item.model) if words),
         "compares": COUNTERS.get(item.counter, item.counter.replace("_", " + ")),
         "sentence": f"{sentence[:1].upper()}{sentence[1:]}.",
         "bounds": [

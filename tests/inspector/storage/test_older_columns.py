@@ -55,14 +55,14 @@ def test_the_pages_of_an_older_session_say_that_it_is_counted_and_then_open(olde
     for _ in range(2):
         answer = client.get(address)
         assert answer.status_code == 200
-        assert "being counted again" in answer.text
+        assert "being recounted" in answer.text
         assert answer["Refresh"]
         assert f"{older.events:,}" in answer.text
     assert jobs(older).count() == 1, "a second look does not ask for a second job"
     queue.run("recount_columns", str(older.pk))
     answer = client.get(address)
     assert answer.status_code == 200
-    assert "being counted again" not in answer.text
+    assert "being recounted" not in answer.text
 
 
 def test_no_page_counts_the_texts_of_an_older_session(older, client):
@@ -86,7 +86,7 @@ def test_a_count_that_failed_is_said_and_not_tried_for_ever(older, client):
     client.get(address)
     jobs(older).update(status="FAILED")
     answer = client.get(address)
-    assert "could not be counted again" in answer.text
+    assert "recounting its messages failed" in answer.text
     assert "Refresh" not in answer
     assert jobs(older).count() == 1
 

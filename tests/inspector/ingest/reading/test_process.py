@@ -124,12 +124,12 @@ def test_the_caller_can_do_something_while_the_process_starts(transcript):
 
 
 def test_idle_time_is_told_and_may_end_it_too(tmp_path):
-    """While nothing comes: here from a pipe that nobody writes to."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    calls = iter(range(3))
+    """While nothing comes: here while the process starts."""
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(b"{}")
+    calls = iter(range(2))
     with pytest.raises(StopIteration):
-        read_in_process(Options(str(pipe), strict=True), lambda message: None, lambda: next(calls))
+        read_in_process(Options(str(path), strict=True), lambda message: None, lambda: next(calls), wait=0.001)
     assert not readers()
 
 
