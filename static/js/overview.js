@@ -45,7 +45,7 @@ document.addEventListener("htmx:oobBeforeSwap", (event) => {
   if (names(event.detail.fragment) !== names(settings())) {
     const focused = document.activeElement?.id;
     for (const field of settings().querySelectorAll("input")) typed.set(field.name, field.value);
-    document.addEventListener("htmx:oobAfterSwap", () => restore(focused), { once: true });
+    document.addEventListener("htmx:afterSettle", () => restore(focused), { once: true }); // the new form is wired by then
     return;
   }
   event.detail.shouldSwap = false;

@@ -39,9 +39,9 @@ def read_in_process(
     meanwhile: Callable[[], object] = lambda: None,
     wait: float = WAIT,
 ) -> None:
-    """The same as reader.read_here, in another process. `idle` is called every `wait` seconds while nothing comes, `meanwhile`
-    once while the process starts; where one of them raises, as `send` may, the process ends. Raises RecordingError,
-    MemoryError, OSError and ReaderFailed."""
+    """The same as reader.read_here, in another process. `idle` is called every `wait` seconds while nothing comes,
+    `meanwhile` once while the process starts; where one of them raises, as `send` may, the process ends. Raises
+    RecordingError, MemoryError, OSError and ReaderFailed."""
     with _process(options) as messages:
         meanwhile()
         while (message := _next(messages, idle, wait)) is not None:
