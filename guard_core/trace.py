@@ -195,11 +195,16 @@ class Trace:
         return self.heads[int(self.columns["head"][step])].at(ledger, at)
 
     def digest(self) -> str:
-        """SHA-256 over policy, settings, engine version, window, columns, heads and compaction records."""
+        """SHA-256 over policy, settings, engine version, window, columns and compaction records.
+
+        Heads are left out: two may name the same request, with a form or without one where it changes nothing.
+        """
         digest = hashlib.sha256()
-        head = (self.policy, self.settings, self.engine_version, self.window, self.compactions, self.heads)
+        head = (self.policy, self.settings, self.engine_version, self.window, self.compactions)
         digest.update(msgspec.json.encode(head, order="deterministic"))
         for column in self.all_columns:
+            if column.name == "head":
+                continue
             digest.update(column.name.encode())
             values = self.columns[column.name]
             digest.update(np.ascontiguousarray(values, dtype="<f8" if column.real else "<i8").tobytes())

@@ -26,28 +26,28 @@ GOLDEN = {
         "Stress_200k_KubeAgent",
         "contextguard",
         "current",
-    ): "41feaa3f4b9b5be04b523f7608257b14b144affda638279c129688e03a20acba",
+    ): "f33223abf8762bc1477a759d2e2e7e0025dc6f8e82985da4721576d757133736",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "early",
-    ): "81f4c0f4c2a7bec7d29bfda6e023ab3f1d840434b0af70a4d1b22f826221a90b",
+    ): "0451168689954d60206ebcf84398a362c6ea4dd138ef82d0e53c6972d9429814",
     (
         "Stress_200k_KubeAgent",
         "contextguard",
         "tail",
-    ): "1990e7366b48a8ee9a32aa7a04c6387e82c18d6fc914616d6ae00be3ec0a9438",
+    ): "5540eefa69ff161314e17c76ccbb6673a700fe9e438a05894b36d40fb5cc7162",
     (
         "Stress_8k_HeavyToolDefinitions",
         "contextguard",
         "fixed",
-    ): "b78b567c501639acddd789126dcb36d385fcd9030fc5b3ff4b672444f28770fd",
+    ): "52988602f5b1cde78385515601a8f91d00866b4d87f753d6a8c974641b7a6e9c",
     (
         "Brutal_8k_SequentialToolChain",
         "contextguard-sliding",
         "current",
-    ): "f682a1e02360027a1051b5c1611d7ae3c9e85b891d3d9ed98c5a67e502fd7232",
-    ("Brutal_8k_SequentialToolChain", "none", None): "edd5cbd452c0bf78a3e3687a965f4d3373b620fc9eec36e5011a50a1d76cb9a7",
+    ): "e84531adbd755491e6dd3a34608b2a47fdd961e2a92dd19ba575d03f52910c15",
+    ("Brutal_8k_SequentialToolChain", "none", None): "4630b7f106fad6e82b8cb4b8e5e04878f6b6ae4ded2162a42ce32e368ff3f4e0",
 }
 
 
