@@ -89,7 +89,7 @@ def test_after_a_compaction_the_uncompacted_session_still_repeats_what_it_repeat
 def test_recorded_resumes_are_replayed_exactly_up_to_the_first_compaction(name):
     path = SHARED / name
     if not path.exists():
-        pytest.skip("the shared recordings are not here")
+        pytest.skip("../shared has none of these recordings")
     value = read(path).sessions[0]
     ledger, counts, sources = uncompacted(value)
     first = next(place for place, item in enumerate(value.compactions) if item.kind != "edit")

@@ -120,7 +120,7 @@ def test_a_silent_truncation_is_a_new_baseline_that_a_modelled_request_goes_on_f
     assert counts[20] - counts[19] == pytest.approx(600, abs=120)
 
 
-@pytest.mark.skipif(not SAMPLE.exists(), reason="the recording is not beside the repository")
+@pytest.mark.skipif(not SAMPLE.exists(), reason="../shared/samples is absent")
 def test_a_real_recording_is_left_without_a_jump():
     (real,) = read(SAMPLE).sessions
     counts, added = (

@@ -21,7 +21,7 @@ def run(*arguments: str) -> int:
 def sample(name: str) -> str:
     path = SAMPLES / name
     if not path.exists():
-        pytest.skip(f"the recording {name} is not beside the repository")
+        pytest.skip(f"../shared/samples has no {name}")
     return str(path)
 
 

@@ -55,7 +55,7 @@ def test_a_window_that_is_given_is_the_one_that_is_judged(loop, capsys):
 def test_a_session_with_totals_only_is_held_against_its_window_by_their_average(capsys):
     path = FILES.parent / "rules" / "hermes" / "default-200k" / "state.db"
     if not path.exists():
-        pytest.skip("the recording is not beside the repository")
+        pytest.skip("../shared/samples is absent")
     assert main(["verdict", str(path)]) == 0
     text = capsys.readouterr().out
     assert "window: 128,000 tokens, assumed (contradicted)" in text
@@ -67,7 +67,7 @@ def test_a_session_with_totals_only_is_held_against_its_window_by_their_average(
 def test_one_session_of_many_can_be_asked_for(capsys):
     path = FILES / "inspect" / "react-compaction-summary-zstd.eval"
     if not path.exists():
-        pytest.skip("the recording is not beside the repository")
+        pytest.skip("../shared/samples is absent")
     assert main(["verdict", str(path), "--session", "2", "--json"]) == 0
     (session,) = json.loads(capsys.readouterr().out)["sessions"]
     assert session["session"].startswith("Y97fwrExJLwk")

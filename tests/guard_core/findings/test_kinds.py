@@ -314,7 +314,7 @@ def test_a_gap_of_the_file_is_no_finding_about_the_correction():
     assert "correction_limited" not in of_replay(*replayed(built))
 
 
-@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+@pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
 @pytest.mark.parametrize("name", ["claude-code/long-2-compactions.jsonl", "openai-responses/raw-responses.json"])
 def test_prompts_that_are_mostly_not_in_the_file_say_nothing_about_the_correction(name):
     """The first begins in the middle of a conversation, the second holds no inputs at all."""

@@ -161,7 +161,7 @@ def test_of_a_replay_only_the_message_itself_is_spoken_of():
     assert "request_lost" not in of_replay(facts, kept)
 
 
-@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+@pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
 def test_the_second_summary_of_the_long_session_drops_what_the_first_quotes():
     (built,) = read(FILES / "claude-code" / "long-2-compactions.jsonl").sessions
     (found,) = lost(built)

@@ -126,7 +126,7 @@ def test_a_simulated_session_is_judged_by_its_replay():
     assert "compaction" in said.sentence
 
 
-@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+@pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
 def test_every_sample_has_a_verdict_of_at_most_25_words():
     files = [path for path in sorted(FILES.rglob("*")) if path.is_file() and path.stat().st_size < 2_000_000]
     for path in files:

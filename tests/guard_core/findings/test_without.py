@@ -110,7 +110,7 @@ def test_a_replay_says_how_many_overflows_it_removes():
     assert "removes 95 overflows" in found["avoided_overflows"].sentence
 
 
-@pytest.mark.skipif(not FILES.exists(), reason="the samples are not here")
+@pytest.mark.skipif(not FILES.exists(), reason="../shared/samples is absent")
 def test_the_camel_session_needed_its_four_compactions():
     (built,) = read(FILES / "adk" / "session-camel-token-threshold-4-compactions.json").sessions
     kinds = {finding.kind: finding for finding in recorded_findings(Facts.of(built))}

@@ -85,7 +85,7 @@ def test_the_window_in_its_own_recordings_is_the_usable_part_of_the_models():
     assert get_policy("codex", usable_share=0.95).settings.threshold(121_600) == 115_200
 
 
-@pytest.mark.skipif(not RUN.exists(), reason="the recorded runs are not beside this checkout")
+@pytest.mark.skipif(not RUN.exists(), reason="../shared/rules is absent")
 def test_it_fires_at_every_call_of_a_recorded_run_where_codex_fired_and_nowhere_else():
     truth = json.loads((RUN / "truth.json").read_text())
     log = read(RUN / truth["session_files"][0]).sessions[0]

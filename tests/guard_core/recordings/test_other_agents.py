@@ -103,7 +103,7 @@ RECORDED = {
 }
 
 
-@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+@pytest.mark.skipif(not RULES.is_dir(), reason="../shared/rules is absent")
 @pytest.mark.parametrize("pattern", RECORDED)
 def test_a_session_that_the_agent_itself_wrote_is_refused_by_its_name(pattern):
     files = list(Path(RULES).glob(pattern))

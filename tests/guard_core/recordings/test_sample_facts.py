@@ -12,7 +12,7 @@ SAMPLES = Path(__file__).parents[3] / "../shared/samples"
 INDEX = SAMPLES / "index.json"
 FILES = json.loads(INDEX.read_text())["files"] if INDEX.is_file() else []
 
-pytestmark = pytest.mark.skipif(not FILES, reason="the sample recordings are not beside this checkout")
+pytestmark = pytest.mark.skipif(not FILES, reason="../shared/samples is absent")
 
 
 @pytest.mark.parametrize("entry", FILES, ids=[entry["file"] for entry in FILES])

@@ -43,7 +43,7 @@ def run_of(name: str, folder: Path) -> Run:
     """A measured run; the test is skipped where the recordings are not there. Databases are read from a copy."""
     place = RULES / name
     if not place.is_dir():
-        pytest.skip(f"the recording {name} is not beside the project")
+        pytest.skip(f"../shared/rules has no {name}")
     if name in _READ:
         return _READ[name]
     sessions = []
@@ -63,5 +63,5 @@ def run_of(name: str, folder: Path) -> Run:
 def sample(name: str) -> Session:
     """The session with most calls of a sample, skipped where it is not there."""
     if not (SAMPLES / name).is_file():
-        pytest.skip(f"the sample {name} is not beside the project")
+        pytest.skip(f"../shared/samples has no {name}")
     return max(read(str(SAMPLES / name)).sessions, key=lambda session: len(session.calls))

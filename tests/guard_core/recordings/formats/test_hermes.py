@@ -425,7 +425,7 @@ def test_the_facts_of_the_samples_are_equal():
 RULES = SAMPLES / "../rules/hermes/default-200k"
 
 
-@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+@pytest.mark.skipif(not RULES.is_dir(), reason="../shared/rules is absent")
 def test_it_finds_every_compaction_that_the_agent_made_and_where():
     truth = json.loads((RULES / "truth.json").read_text())["compactions"]
     recording = read_as(FORMAT, (RULES / "state.db").read_bytes())
@@ -437,7 +437,7 @@ def test_it_finds_every_compaction_that_the_agent_made_and_where():
     assert recording.facts.compactions == len(truth) == 7
 
 
-@pytest.mark.skipif(not RULES.is_dir(), reason="the recordings of real agents are not beside this checkout")
+@pytest.mark.skipif(not RULES.is_dir(), reason="../shared/rules is absent")
 def test_the_modelled_requests_of_a_real_session_sum_to_its_recorded_total():
     """The stub that answered counted 10,816,853 prompt tokens in 82 calls, the largest of 150,000."""
     facts = Facts.of(read_as(FORMAT, (RULES / "state.db").read_bytes()).sessions[0])

@@ -49,7 +49,7 @@ def without_ids(content, keys):
     return re.sub(rb'(?<!\\)"(' + names + rb')"(\s*:\s*)"[^"\\]*"', rb'"\1"\2"REDACTED"', content)
 
 
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the sample recordings are not beside this checkout")
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="../shared/samples is absent")
 @pytest.mark.parametrize("keys", [KEYS, ("id",), ("uuid", "parentUuid"), KEYS[6:]], ids=["all", "id", "uuid", "tools"])
 @pytest.mark.parametrize("name", sorted(LONG))
 def test_a_recording_whose_ids_were_taken_out_keeps_its_calls(name, keys):

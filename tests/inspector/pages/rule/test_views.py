@@ -24,7 +24,7 @@ def page(client, row, query=""):
 @pytest.fixture
 def long(store):
     if not LONG.exists():
-        pytest.skip("the shared samples are not beside this checkout")
+        pytest.skip("../shared/samples is absent")
     return store(read(LONG).sessions[0])
 
 
