@@ -19,7 +19,7 @@ from guard_core.ratios import STARTING, Floats, content
 LEAST_SHARE, LEAST_TOKENS = 10, 2_000
 # No text costs more than this many prompt tokens per lexical token, no picture more (Anthropic: about 1,600).
 MOST_PER_LEXICAL, MOST_PER_PICTURE = 4, 1_600
-# Two tokenizers that count the same text with less difference than that are not told apart, nor on fewer tokens.
+# Two tokenizers that count the same text with less difference than that are taken for one, nor on fewer tokens.
 LEAST_FACTOR, LEAST_MEASURED, LEAST_STRETCHES = 1.08, 2_000, 5
 QUARTILES = (0.25, 0.5, 0.75)
 

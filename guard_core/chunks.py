@@ -210,9 +210,9 @@ def joined(state: bytes, chunks: Mapping[str, Sequence[bytes]]) -> Ledger:
     parts = _joined([unpack_columns(some.parts) for some in rows], PART_COLUMNS)
     columns = _joined(calls, CALL_COLUMNS)
     all_bases = tuple(base for some in bases for base in some)
-    found = {"events": len(events["flags"]), "calls": len(columns["at"]), "bases": len(all_bases)}
-    if found != known.rows or len(parts["event"]) != known.counter.parts:
-        raise GuardError(f"the stored ledger has {found} rows, not {known.rows}: import the session again")
+    counts = {"events": len(events["flags"]), "calls": len(columns["at"]), "bases": len(all_bases)}
+    if counts != known.rows or len(parts["event"]) != known.counter.parts:
+        raise GuardError(f"the stored ledger has {counts} rows, not {known.rows}: import the session again")
     return Ledger.joined(events, parts, columns, all_bases, known.fixed, known.counter)
 
 

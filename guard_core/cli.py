@@ -48,17 +48,16 @@ def window_size(text: str) -> int:
 
 
 def make_policy(args: argparse.Namespace, session: Session | None = None) -> Policy:
-    """The policy that the arguments name. Settings that the recording of a session tells are used unless they are
-    given."""
+    """The policy that the arguments name. Settings that the recording of a session gives are used unless
+    others are typed."""
     return get_policy(args.policy, **policy_settings(args, session))
 
 
 def policy_settings(args: argparse.Namespace, session: Session | None = None) -> dict[str, Any]:
-    """The settings of the policy that the arguments name: those that a session tells, then those that are given."""
+    """The settings of the policy that the arguments name: those of the recording, then those that are typed."""
     kind = policy_kind(args.policy)
-    told = kind.of_session(session) if session is not None and kind.of_session else {}
     given = {kind.setting(name).name: value for name, value in (pair(text) for text in args.set)}
-    return {**({"profile": args.profile} if args.profile else {}), **told, **given}
+    return {**({"profile": args.profile} if args.profile else {}), **kind.recorded(session), **given}
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -101,7 +101,7 @@ class CounterState(msgspec.Struct, frozen=True):
 
 
 class EventCounter:
-    """Counts events one after the other, in order, so that nobody needs to hold all of them.
+    """Counts events one after the other, in order, so that not all of them need be in memory.
 
     With the `state` of another counter it counts on from there, and has the rows of what it counted itself.
     """

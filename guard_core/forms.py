@@ -105,7 +105,7 @@ def get_form(name: str) -> Form:
     kind, _, value = name.partition(":")
     size = int(value) if value.isascii() and value.isdigit() else -1
     if name == "pruned":
-        return Form(name, "pruned: a placeholder stands for the result", RESULT, _pruned_sizes, _pruned)
+        return Form(name, "pruned: the result was replaced by a placeholder", RESULT, _pruned_sizes, _pruned)
     if kind in ("capped", "cut") and size >= 0:
         what = "result cut to" if kind == "capped" else "message cut to"
         return Form(

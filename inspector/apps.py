@@ -37,7 +37,7 @@ def _notice_the_dead(connection: Any, **_: Any) -> None:
 
 def _make_default_project(using: str, apps: Any = None, **_: Any) -> None:
     """It is there from the beginning, and again where a database was emptied."""
-    from inspector.models.projects import default_project
+    from inspector.models.projects import default_project  # models exist only once all apps are loaded
 
     if apps is None or "project" in apps.all_models["inspector"]:  # else an older version has the database again
         default_project(using)

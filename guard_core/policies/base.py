@@ -145,7 +145,8 @@ class Policy(Protocol):
     def scan(self, run: Run, start: int, stop: int, state: State) -> Quiet | None:
         """The steps from `start` (before `stop`) in which the policy does nothing, at once.
 
-        Must equal `decide` and `observe` step by step. None where a policy cannot look ahead.
+        Must equal `decide` and `observe` step by step; a policy with ON_OVERFLOW ends the run at a
+        request over the window. None where a policy cannot look ahead.
         """
         ...
 

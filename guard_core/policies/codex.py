@@ -37,7 +37,8 @@ from guard_core.trace import (
     Term,
     Trace,
 )
-from guard_core.views import Segment, Span, Synthetic, View, content_count
+from guard_core.usage import normal
+from guard_core.views import Span, Synthetic, View, content_count
 
 BYTES_PER_TOKEN = 4  # section 4.1: ceil(bytes / 4)
 PREFIX_BYTES = 320  # of the fixed text before a summary: recorded runs of 0.169.0
@@ -283,8 +284,8 @@ class Codex:
         context = _initial_context(ledger, stop)
         users = self.user_messages(ledger, stop)
         if not mid_turn:
-            return joined((*users, summary, *context))
-        return joined((*users[:-1], *context, *users[-1:], summary))
+            return normal((*users, summary, *context))
+        return normal((*users[:-1], *context, *users[-1:], summary))
 
     def user_messages(self, ledger: Ledger, stop: int) -> tuple[Span, ...]:
         """The newest user messages before an event within the budget, in the log's order; the one that does not fit
@@ -454,22 +455,6 @@ def _user_bytes(ledger: Ledger) -> Ints:
     return ledger.by_event(np.where(ledger.parts["kind"] == TEXT, ledger.parts["bytes"], 0))
 
 
-def joined(view: View) -> View:
-    """The same view with neighbouring spans of the same form as one."""
-    segments: list[Segment] = []
-    for segment in view:
-        last = segments[-1] if segments else None
-        if (
-            isinstance(segment, Span)
-            and isinstance(last, Span)
-            and (last.stop, last.form) == (segment.start, segment.form)
-        ):
-            segments[-1] = Span(last.start, segment.stop, segment.form)
-        else:
-            segments.append(segment)
-    return tuple(segments)
-
-
 def _without_first(view: View, count: int) -> View:
     """The view without its first messages."""
     rest = list(view)
@@ -487,7 +472,7 @@ def _without_first(view: View, count: int) -> View:
 
 
 def _of_session(session: Session) -> dict[str, Any]:
-    """What a recording of Codex tells: its window is the usable part, 95 %, of the model's."""
+    """What a recording of Codex settles: its window is the usable part, 95 %, of the model's."""
     return (
         {"usable_share": 0.95}
         if session.format == "codex" and session.window is not None and session.window.source is Provenance.RECORDER

@@ -112,7 +112,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
 
     `build` gets a value for every setting, and the profile's name as `profile` where there are profiles. `lanes` runs
     many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
-    a recording of the policy's own agent tells. `summarises`: does it ask for summaries at all. `prompt` writes
+    a recording of the policy's own agent gives. `summarises`: does it ask for summaries at all. `prompt` writes
     out what the summariser is sent for some messages under a window, where that is known.
     """
 
@@ -145,6 +145,10 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
         known = ", ".join(setting.name for setting in self.settings)
         has = f"it has {known}" if known else "it has none"
         raise SettingError(f"{self.title} has no setting {name[:40]!r}; {has}")
+
+    def recorded(self, session: Session | None) -> dict[str, Any]:
+        """The settings that a recording of the policy's own agent gives; none without a session."""
+        return self.of_session(session) if session is not None and self.of_session is not None else {}
 
     def unused(self, profile: str = "") -> tuple[Setting, ...]:
         """The settings that have no effect in a profile."""

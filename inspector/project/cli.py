@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    # What follows needs the environment that the options have set, and is not loaded for --help and --version.
     from django.core.exceptions import ImproperlyConfigured
     from django.db import Error
 
@@ -67,7 +68,7 @@ def _port(text: str) -> int:
 
 
 def _version() -> str:
-    from guard_core import __version__
+    from guard_core import __version__  # not for every command
 
     return f"compaction-inspector {__version__}"
 

@@ -38,7 +38,7 @@ def grown_by(size: int) -> bool:
 
 def release() -> None:
     """Drop what can be loaded again, and give memory back."""
-    from guard_core.tokens import tokenizer
+    from guard_core.tokens import tokenizer  # who never counts tokens does not load it
 
     tokenizer.load.cache_clear()
     trim()

@@ -63,11 +63,10 @@ class Choice(msgspec.Struct, frozen=True):
         return f"?{text}" if text else ""
 
     def engine_settings(self, session: CoreSession | None = None) -> dict[str, Any]:
-        """What the policy is made with; texts, which the engine parses. A session tells some, where it is of the
-        policy's own agent."""
-        told = self.kind.of_session(session) if session is not None and self.kind.of_session else {}
+        """What the policy is made with; texts, which the engine parses. A recording of the policy's own
+        agent gives some."""
         changes = {self.kind.setting(name).name: value for name, value in self.settings}
-        return {**({"profile": self.profile} if self.profile else {}), **told, **changes}
+        return {**({"profile": self.profile} if self.profile else {}), **self.kind.recorded(session), **changes}
 
     def engine_names(self) -> set[str]:
         """The names, as the engine has them, of the settings that were set by hand."""

@@ -43,13 +43,22 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 def _explained(page: Frame, typed: dict[str, str]) -> tuple[Explanation, dict[str, str]]:
     """The explanation under the typed settings; each that is not allowed is left out and named."""
-    analysis, errors = page.analysis, {}
+    analysis, agent = page.analysis, agent_of(page.analysis.head)
     window = analysis.window if analysis.window.source in (Provenance.USER, Provenance.RECORDER) else None
-    accepted: dict[str, str] = {}
-    for name, value in typed.items():
-        try:
-            explain(analysis.head, analysis.ledger, window=window, typed={**accepted, name: value[:LONGEST]})
-            accepted[name] = value[:LONGEST]
-        except GuardError as error:
-            errors[name] = sentence(error)
-    return explain(analysis.head, analysis.ledger, window=window, typed=accepted), errors
+    known = {name: value[:LONGEST] for name, value in typed.items() if agent is not None and name in agent.names}
+    errors = dict.fromkeys(typed.keys() - known.keys(), "This rule has no such setting.")
+
+    def explained(values: dict[str, str]) -> Explanation:
+        return explain(analysis.head, analysis.ledger, window=window, typed=values)
+
+    try:
+        return explained(known), errors
+    except GuardError:  # one of them is wrong, or they contradict each other: take those that can be taken, in order
+        accepted: dict[str, str] = {}
+        for name, value in known.items():
+            try:
+                explained({**accepted, name: value})
+                accepted[name] = value
+            except GuardError as error:
+                errors[name] = sentence(error)
+    return explained(accepted), errors
