@@ -1,4 +1,4 @@
-"""Files that come together: a database with its write-ahead log, and what agents keep beside their transcripts.
+"""Files that belong together: a database with its write-ahead log, and what agents keep next to their transcripts.
 
     arranged([("a", "state.db"), ("a", "state.db-wal"), ("a/tool-results", "x.txt")])
     -> [Unit(0, wal=1), Unit(2, aside="…")]
@@ -41,8 +41,8 @@ def arranged(files: Sequence[Place]) -> list[Unit]:
 
 
 def add(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
-    """The import of one recording into a project, on the disk when it returns. A log that has grown, or was not there
-    before, makes its database be read again."""
+    """The import of one recording into a project; its bytes are on the disk when this returns. A log that is new or
+    has grown makes its database be read again."""
     try:
         with synced_commits():
             recording = add_log(project, received)

@@ -68,7 +68,7 @@ class Continuation:
         window: Sourced,
         counts: dict[str, Any],
     ) -> Session:
-        """Extend the stored session that this one goes on with; store a new one where there is none."""
+        """Extend the stored session that this one continues, or store a new one."""
         self._set_aside()
         more: dict[str, Any] = {"window": window, "counts": counts}
         old, kept = self._old_of(ordinal, value)
@@ -91,8 +91,8 @@ class Continuation:
         return row
 
     def close(self, count: int) -> None:
-        """Sessions that are no longer in the file go. Bytes that this file begins with go after the commit, and their
-        imports point here now; any other file that sessions were taken from is kept as long as this one."""
+        """Remove sessions that are no longer in the file. Bytes that this file begins with are removed after the commit,
+        and their imports point here now; any other file that sessions were taken from is kept as long as this one."""
         if self.grown == self.recording:
             for old in self.recording.sessions.filter(ordinal__gte=count):
                 search.forget(old)
@@ -114,7 +114,7 @@ class Continuation:
             self.recording.sessions.filter(ordinal__gte=0).update(ordinal=F("ordinal") + ASIDE)
 
     def _old_of(self, ordinal: int, value: CoreSession) -> tuple[Session | None, int]:
-        """The stored session that a session goes on with, and how many of its events stay: the most, where there are
+        """The stored session that a session continues, and how many of its events stay: the most, where there are
         several."""
         best: tuple[Session | None, int] = None, -1
         for old in self._candidates(ordinal, value.format, value.source_id, first=convert.first_key(value)):
@@ -124,7 +124,7 @@ class Continuation:
         return best if best[0] is not None else (None, 0)
 
     def _goes_on(self, value: CoreSession, old: Session, kept: int) -> bool:
-        """A file that begins with the old bytes tells better what they mean; under another name it must hold all."""
+        """A file that begins with the old bytes is the better reading of them; under another name it must hold all."""
         if self.grown is None or old.recording_id != self.grown.pk:
             return kept > 0 and old.events <= len(value.events) and _holds(value, old, kept)
         if value.source_id and old.source_id == value.source_id[:200]:
@@ -137,7 +137,7 @@ class Continuation:
         return newer.filter(format=format_name[:40], source_id=name[:200])
 
     def _longer(self, value: CoreSession) -> Session | None:
-        """Where this file is read again: the stored session that went on with this one in a newer file."""
+        """Where this file is read again: the stored session that continues this one in a newer file."""
         for longer in self._behind(value.format, value.source_id).order_by("pk"):
             kept = convert.common_events(longer, value.events)
             if kept == len(value.events) or (kept and value.source_id):
@@ -157,7 +157,7 @@ class Continuation:
         alike = self._sessions.filter(format=format_name[:40], ordinal__gte=0)
         alike = alike.select_for_update(of=("self",)) if first else alike
         if self.grown is not None:
-            left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session went on with
+            left = alike.filter(recording=self.grown, ordinal__gte=self._aside)  # those that no session continued
             yield from self._of_grown(left, ordinal + self._aside, name)
         own = [self.recording.pk, self.grown.pk if self.grown else None]
         elsewhere = alike.filter(deleted=None, source_id=name[:200]).exclude(recording__in=own)
@@ -227,7 +227,7 @@ def _is_begun(before: tuple[Part, ...], now: tuple[Part, ...]) -> bool:
 
 
 def find_grown(recording: Recording) -> Recording | None:
-    """The stored recording whose sessions this one goes on with: itself when it is read again, else the longest one
+    """The stored recording whose sessions this one continues: itself when it is read again, else the longest one
     that is its beginning, byte for byte, and still has sessions."""
     if recording.sessions.filter(ordinal__gte=0).exists():
         return recording

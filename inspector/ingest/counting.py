@@ -1,4 +1,4 @@
-"""From the bytes of a recording to counted sessions whose texts are stored: reading and storing beside one another.
+"""From the bytes of a recording to counted sessions whose texts are stored: reading and storing at the same time.
 
 What is stored is in rows that no page shows (`inspector.storage.texts`). Of a large file the first session is stored
 while it is read; where it turns out otherwise in the end, it is stored again from the first event that differs.
@@ -39,12 +39,12 @@ from inspector.storage.texts import Writer
 
 OWN_PROCESS_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
 PACKED = (GZIP_MAGIC, ZIP_MAGIC)
-FETCHED = 100  # messages between two looks whether the import goes on
-FORGET_SECONDS = 0.2  # between two looks whether the import goes on
+FETCHED = 100  # messages between two checks for a cancel
+FORGET_SECONDS = 0.2  # between two checks for a cancel
 
 
 class Watcher(Protocol):
-    """Who is told how far it is, and may raise to end it."""
+    """Receives the progress; raises to end the import."""
 
     def reading(self, done: int, total: int) -> None:
         """Bytes read, of all."""
@@ -80,9 +80,9 @@ def count_file(
     own_process_from: int = OWN_PROCESS_FROM,
     meanwhile: Callable[[], object],
 ) -> tuple[Done, list[Counted]]:
-    """Read a recording and store the texts of its sessions: what is told of the file, and the sessions counted.
+    """Read a recording and store the texts of its sessions. Returns facts of the file, and the sessions counted.
 
-    The events of sessions that go on with stored ones are stored under the rows of those, later.
+    The events of sessions that continue stored ones are stored under the rows of those, later.
     A file of `own_process_from` bytes or more is read in a process of its own; `meanwhile` is called once, before
     anything is stored.
     """
@@ -111,7 +111,7 @@ class _Tally:
 
 
 class _Intake:
-    """Takes what a reader tells."""
+    """Takes the messages of a reader."""
 
     def __init__(self, continuation: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
         self.counted: list[Counted] = []
@@ -145,14 +145,14 @@ class _Intake:
                 raise ValueError(f"{type(message).__name__} out of its turn")
 
     def finish(self) -> Done:
-        """What was told at the end of the file. Raises EOFError where the reader ended before it did."""
+        """The last message of the file. Raises EOFError where the reader ended before it did."""
         self._close()
         if self._done is None:
             raise EOFError("the reader ended before the file did")
         return self._done
 
     def _next_writer(self, begun: Begin) -> Writer:
-        """A session that goes on with a stored one has its events numbered when it takes their place."""
+        """A session that continues a stored one has its events numbered when it takes their place."""
         waits = self._continuation.may_extend(len(self.counted), begun.format, begun.source_id)
         return self._new_writer(None if waits else self._continuation.recording)
 

@@ -36,7 +36,7 @@ from inspector.storage import deleting
 
 log = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=9)  # a worker that says nothing for so long is taken to be dead
+LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
 UNDER_WAY = (Import.State.RECEIVED, Import.State.RUNNING)
 CANCELLED = "Cancelled. Nothing was stored."
 
@@ -58,7 +58,7 @@ PACE = Pace()
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an import tells the user, beside the sessions themselves."""
+    """What an import reports to the user, apart from the sessions themselves."""
 
     format: str
     label: str
@@ -97,13 +97,13 @@ def submit(project: Project, received: Received, *, strict: bool = True, window:
 
 
 def sessions_of(job: Import) -> QuerySet[Session]:
-    """The sessions that an import brought, those off the list too; they may go on in a newer file by now."""
+    """The sessions that an import brought, those off the list too; a newer file may have continued them since."""
     report = report_of(job)
     return Session.objects.of(job.project_id).filter(pk__in=report.sessions if report else (), ordinal__gte=0)
 
 
 def report_of(job: Import) -> Report | None:
-    """What an import that is done told; None before."""
+    """The report of an import that has ended; None before."""
     return msgspec.json.decode(job.report, type=Report) if job.report else None
 
 
@@ -254,7 +254,7 @@ class Watch:
         self.note(first_look=msgspec.json.encode(look_of(found, window, whole=whole)).decode())
 
     def stored(self, count: int) -> None:
-        """So many more events are stored; while the file is read, the bytes read tell more."""
+        """So many more events are stored. While the file is read, progress is measured by the bytes read instead."""
         self.counted += count
         self._tell()
 
@@ -337,14 +337,14 @@ def _read_and_store(job: Import, watch: Watch) -> None:
 
 
 def _titled(session: CoreSession, recording: Recording) -> CoreSession:
-    """Sessions of one file are told apart by what their agent calls them, where they have no title of their own."""
+    """Sessions of one file that have no title are distinguished by the name that their agent gave them."""
     if session.title or not session.source_id:
         return session
     return msgspec.structs.replace(session, title=f"{session.source_id} · {recording.name}")
 
 
 def _look_first(recording: Recording, watch: Watch) -> None:
-    """A chart to look at while a large file is read. It is not worth an error: the reading tells what is wrong."""
+    """A chart to look at while a large file is read. No error ends here: the reading reports what is wrong."""
     if recording.size < watch.pace.look_first_from:
         return
     try:

@@ -1,4 +1,4 @@
-"""Receiving a file: hashed while it is copied, kept as bytes under its hash, known again when it comes twice."""
+"""Receiving a file: hashed while it is copied, kept as bytes under its hash; the same bytes are recognised later."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Received(NamedTuple):
 
 
 class HashedUploads(TemporaryFileUploadHandler):
-    """Hashes each file of a form while it comes in, so that nobody has to read it again."""
+    """Hashes each file of a form while it arrives, so that it need not be read again."""
 
     def new_file(self, *args: Any, **options: Any) -> None:
         super().new_file(*args, **options)
@@ -74,7 +74,7 @@ class HashedUploads(TemporaryFileUploadHandler):
         try:
             yield
         except OSError:
-            with suppress(OSError):  # what is still to be written does not fit, either
+            with suppress(OSError):  # what is still to be written does not fit either
                 self.file.close()
             raise
 

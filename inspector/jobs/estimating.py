@@ -1,7 +1,7 @@
 """Tokenizer counts and the errors of estimators: a job in slices, after a session is visible and below all other jobs.
 
-Each distinct text is counted once, for whatever session holds it. A slice that is broken off leaves whole steps behind
-and the next one goes on from there; two workers at the same session do some work twice, and store the same.
+Each distinct text is counted once, for whatever session holds it. A slice that is interrupted leaves whole steps behind
+and the next one continues from there; two workers at the same session do some work twice, and store the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY = 0.3  # seconds between two looks whether another job waits, while a session is measured
+LOOK_EVERY = 0.3  # seconds between two checks for a waiting job, while a session is measured
 LONG_EVENTS = 20_000  # of a session for which the tokenizers make room
 STEP_EVENTS = 500  # counted and stored in one short transaction
 FETCHED = 50  # messages in memory at once; one may be megabytes

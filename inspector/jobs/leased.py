@@ -1,7 +1,7 @@
 """Jobs with a row of their own: one worker at a time holds it, and what dead workers held is taken back.
 
-A worker takes a job by writing a lease into its row, a word that nobody else knows, and says every two seconds that it
-is alive. Where it says nothing for longer than `silence`, the job is queued again, or given up after MAX_ATTEMPTS.
+A worker takes a job by writing a lease into its row, a random word that no other worker knows, and renews its heartbeat
+every two seconds. Without one for longer than `silence`, the job is queued again, or given up after MAX_ATTEMPTS.
 Whatever the worker writes later names the lease, so one that was only slow cannot store anything any more.
 """
 

@@ -25,7 +25,7 @@ def recover() -> int:
 
 
 def resume_slices() -> None:
-    """Queue verdicts, texts and counts again where slices are left and nobody works on them; end dead entries."""
+    """Queue verdicts, texts and counts again where slices are left and no worker has them; end dead entries."""
     for job in SLICED:
         job.resume()
     deleting.ensure_purged()

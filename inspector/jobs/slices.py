@@ -29,7 +29,7 @@ class SlicedJob:
     dead_after: timedelta  # when a page asks again for work that a worker has taken
 
     def prepare(self, asked_by: str = NOBODY) -> None:
-        """Queue a slice where anything is pending. `asked_by`: a key that tells entries apart."""
+        """Queue a slice where anything is pending. `asked_by`: a key that distinguishes entries."""
         if self.pending().exists():
             queue.enqueue(self.kind, asked_by, priority=self.priority)
 
@@ -44,7 +44,7 @@ class SlicedJob:
             self.prepare()
 
     def run(self, asked_by: str, seconds: float = SLICE_SECONDS) -> None:
-        """Work for about so long, at least a step, then queue up again behind whatever came meanwhile."""
+        """Work for about this long, at least one step, then queue again behind whatever was added meanwhile."""
         end = time.monotonic() + seconds
         while (session := self.pending().first()) is not None:
             if not self.work_on(session) or time.monotonic() >= end:

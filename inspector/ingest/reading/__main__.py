@@ -47,7 +47,7 @@ def main() -> int:
                 send(Failed("system", error.strerror or str(error)))
             except Exception:
                 send(Failed("mistake", traceback.format_exc()[-TRACE_CHARS:]))
-        except BrokenPipeError:  # nobody listens any more
+        except BrokenPipeError:  # the other end is closed
             os._exit(1)
     return 0
 

@@ -63,7 +63,7 @@ def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector.ingest.reading", msgspec.json.encode(options).decode()],
-        stdin=subprocess.PIPE,  # nothing comes through it: its end tells the reader that nobody listens any more
+        stdin=subprocess.PIPE,  # carries nothing: when it closes, the reader knows that its messages are no longer read
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path, "TMPDIR": folder, **_MEMORY},
     )
