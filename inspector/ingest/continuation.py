@@ -91,7 +91,7 @@ class Continuation:
         return row
 
     def close(self, count: int) -> None:
-        """Remove sessions that are no longer in the file. Bytes that this file begins with are removed after the commit,
+        """Remove sessions that are no longer in the file. Bytes that this file begins with go after the commit,
         and their imports point here now; any other file that sessions were taken from is kept as long as this one."""
         if self.grown == self.recording:
             for old in self.recording.sessions.filter(ordinal__gte=count):
