@@ -25,7 +25,7 @@ from inspector.models.recordings import stored_at
 
 Digests = tuple[str, str]  # of a recording, and of its write-ahead log or empty
 CONTENTS, SQLITE, DUMP = "backup.json", "inspector.sqlite3", "inspector.dump"  # in the archive; the first comes last
-ATTEMPTS = 3  # a recording that is deleted while the backup runs begins it anew
+ATTEMPTS = 3  # a recording that is deleted while the backup runs restarts it
 NO_PG_DUMP = "pg_dump is not installed here; it comes with PostgreSQL's client programs (Debian: postgresql-client)."
 
 

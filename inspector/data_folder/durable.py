@@ -40,9 +40,9 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
 @contextmanager
 def reading(database: Path) -> Iterator[sqlite3.Connection]:
-    """An SQLite database that no process uses, to be read; no file changes, none of its log either.
+    """An SQLite database that no process uses, to be read; neither it nor its log changes.
 
-    SQLite writes files beside a database that it reads, so it is given another name of it and a copy of its log.
+    SQLite writes files next to a database that it reads, so it gets a second name of the file and a copy of its log.
     """
     with tempfile.TemporaryDirectory(dir=database.parent, prefix=CHECKS) as folder:
         path = Path(folder, database.name)

@@ -27,7 +27,7 @@ def move(url: str, say: Callable[[str], object]) -> int:
     """Copy everything to the database at `url`; how many rows. Raises MoveFailed.
 
     SQLite's write lock is held meanwhile, so that nothing is added that would stay behind. Recordings lie in the data
-    folder and stay where they are; the text index is made anew by the worker.
+    folder and stay where they are; the worker rebuilds the text index.
     """
     connections.settings[TARGET] = connections.configure_settings({"default": database(url)})["default"]
     try:

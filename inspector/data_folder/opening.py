@@ -39,7 +39,7 @@ def open_folder() -> FolderLocks:
             upgrade()
             sweep_alone()
             locks.share()
-        else:  # whoever uses the folder has checked it, and nothing may change under them
+        else:  # the process that uses the folder has checked it; nothing may change under it
             locks.share()
             refuse_newer(_folder(), MigrationRecorder(connection).applied_migrations())
             _upgrade_beside(locks.folder)
@@ -69,7 +69,7 @@ def _refuse_lost(database: Path) -> None:
     if any(Path(settings.RECORDINGS_DIR).glob("??/*")):
         raise Refused(
             f"The data folder {settings.DATA_DIR} holds recordings, but its {database.name} is missing or empty. "
-            f"Nothing was changed. {_remedy()} If it is in PostgreSQL, set DATABASE_URL; to begin anew, choose another "
+            f"Nothing was changed. {_remedy()} If it is in PostgreSQL, set DATABASE_URL; to start empty, choose another "
             "folder with DATA_DIR."
         )
 
@@ -96,7 +96,7 @@ def read_database(path: Path) -> Applied:
 
 
 def _upgrade_beside(folder: Path) -> None:
-    """PostgreSQL is upgraded beside the workers of a team, which may be of the version before until they are replaced.
+    """PostgreSQL is upgraded while workers of a team run, which may be of the version before until they are replaced.
     Raises Refused on SQLite."""
     if connection.vendor == "sqlite" and is_outdated():
         raise Refused(f"The database must be upgraded, while no other process uses it. {in_use(folder)}")

@@ -21,7 +21,7 @@ import msgspec
 log = logging.getLogger(__name__)
 
 SERVER_LOCK = "server.lock"
-PATIENCE = 2.0  # seconds; so long the last process of a killed server may take to end (tests/services/test_orphans.py)
+PATIENCE = 2.0  # seconds that the last process of a killed server may take to end (tests/services/test_orphans.py)
 LOOK_EVERY = 0.05
 
 
@@ -63,7 +63,7 @@ class FolderLocks:
         return _try_lock(self._folder_file, fcntl.LOCK_EX)
 
     def share(self) -> None:
-        """Let others use the folder beside this process. Raises Refused where a command keeps it for itself."""
+        """Let others use the folder at the same time. Raises Refused where a command keeps it for itself."""
         if not _lock(self._folder_file, fcntl.LOCK_SH):
             raise Refused(in_use(self.folder))
 
@@ -88,14 +88,14 @@ def alone(folder: Path) -> FolderLocks:
 
 
 def beside(folder: Path) -> FolderLocks:
-    """The folder, beside whoever else uses it. Raises Refused where a command has it for itself."""
+    """The folder, shared with its other users. Raises Refused where a command has it for itself."""
     locks = FolderLocks(folder)
     locks.share()
     return locks
 
 
 def refuse_served(folder: Path) -> None:
-    """Raise Refused where a server runs on the folder, and goes on running."""
+    """Raise Refused where a server runs on the folder; the server is left alone."""
     end = time.monotonic() + PATIENCE
     while serving(folder):
         if time.monotonic() > end:

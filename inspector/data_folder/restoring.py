@@ -1,7 +1,7 @@
 """Bringing a backup back: verified whole before anything is replaced, and never left half in place.
 
 It is unpacked into a folder of its own in the data folder. Verified, that folder gets another name: from then on it is
-put in place, and where that is killed, the next start of the program goes on with it.
+put in place, and where that is killed, the next start of the program finishes it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
 from inspector.replays import stored
 
-DAY = 86_400.0  # seconds; no upload takes so long
+DAY = 86_400.0  # seconds; no upload takes longer
 
 
 def sweep_alone() -> None:
@@ -41,7 +41,7 @@ def sweep_daily() -> None:
 
 
 def _sweep_incoming(age: float) -> None:
-    """Remove what has not changed for so many seconds."""
+    """Remove what has not changed for this many seconds."""
     for path in Path(settings.INCOMING_DIR).iterdir():
         with suppress(FileNotFoundError):  # taken over, or dropped, at this moment
             if time.time() - path.stat().st_mtime < age:

@@ -23,7 +23,7 @@ class TextCount(Owned):
 
 
 class Estimate(SessionPart):
-    """How far a session is counted, and what came out; of an older revision it is made anew."""
+    """How far a session is counted, and what came out; one of an older revision is replaced."""
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="estimate")
     revision = models.IntegerField()  # of the session

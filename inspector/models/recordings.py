@@ -46,7 +46,7 @@ class Recording(Owned):
 
     @property
     def wal_path(self) -> Path:
-        """Where the write-ahead log lies, or would: beside the database, as SQLite wants it."""
+        """Where the write-ahead log lies, or would: next to the database, as SQLite wants it."""
         return self.path.with_name(self.path.name + WAL)
 
 

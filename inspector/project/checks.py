@@ -14,7 +14,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @register(Tags.security, deploy=False)
 def loopback_only(app_configs: Any, **kwargs: Any) -> list[Error]:
-    """Without login nobody but this machine may reach the server."""
+    """Without login only this machine may reach the server."""
     if settings.BIND in LOOPBACK or settings.BIND.startswith("127.") or environment.flag("LOGIN_PROXY"):
         return []
     return [

@@ -32,7 +32,7 @@ def note_start() -> None:
 
 
 def grown_by(size: int) -> bool:
-    """Has the process grown by more than so many bytes since its start?"""
+    """Has the process grown by more than this many bytes since its start?"""
     return _at_start > 0 and resident() - _at_start > size
 
 

@@ -122,7 +122,7 @@ def static_state() -> str:
 
 
 class WorkerProcess:
-    """The worker, started again when it dies; a byte on its standard input tells it that there is work.
+    """The worker, started again when it dies; a byte on its standard input announces work.
 
     The thread that starts a worker outlives it: Linux ends a process with the thread that started it (lifeline.py).
     """
@@ -169,7 +169,7 @@ class WorkerProcess:
         command = [sys.executable, "-m", "inspector.project.worker", "--piped"]
         # glibc gives each thread a heap of its own, whose free memory no other thread uses again.
         environment = {"MALLOC_ARENA_MAX": "1", **os.environ}
-        # It keeps the locks while it lives: no second server begins beside the worker of one that was killed.
+        # It keeps the locks while it lives: no second server starts while the worker of a killed one runs.
         process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, pass_fds=self._locks.files)
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)

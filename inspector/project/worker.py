@@ -25,13 +25,13 @@ from inspector.project.lifeline import end_with_parent
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY = 0.5  # seconds, where nobody wakes the worker
+LOOK_EVERY = 0.5  # seconds, where nothing wakes the worker
 LOOK_EVERY_PIPED = 2.0  # seconds; a lost wake-up costs this delay
 GARBAGE_EVERY = 50_000  # new objects; a long file is hundreds of thousands of values that hold no cycles
 HEARTBEAT_EVERY = 2.0  # seconds; a few of them may be missed before a lease runs out (jobs/leased.py)
 IMPORTS = "import_recording"  # the kind of job that reads a file
 IDLE_AFTER = 5  # heartbeats without a job
-RENEW_FROM = 30_000_000  # bytes by which one import, or all jobs until it is idle, have grown a process: it begins anew
+RENEW_FROM = 30_000_000  # bytes by which one import, or all jobs until it is idle, have grown a process: it restarts
 RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
 SWEEP_EVERY = 43_200  # heartbeats between two sweeps of the data folder: a day
 
@@ -41,7 +41,7 @@ class Stop(BaseException):
 
 
 class Renew(BaseException):
-    """The process has grown and has no job in hand: it begins anew, which gives all of its memory back."""
+    """The process has grown and has no job in hand: it restarts, which gives all of its memory back."""
 
 
 class Bell:
@@ -138,14 +138,14 @@ def run_ready_tasks(heart: Heartbeat) -> None:
             heart.job_id, before = job_id, memory.resident()
             try:
                 super().run_task(db_task_result)
-            finally:  # a job that failed with the database is nobody's: its lease must run out
+            finally:  # a job that failed with the database has no owner: its lease must run out
                 heart.job_id = ""
                 memory.trim_if_grown()
             if _stopping.is_set():  # the task was broken off: django-tasks took the exception for a failure of the task
                 hand_back(job_id)
                 raise Stop
             if db_task_result.queue_name == IMPORTS and memory.resident() - before > RENEW_FROM:
-                raise Renew  # what comes next loads tokenizers, beside what a long file has left behind
+                raise Renew  # the next job loads tokenizers, on top of what a long file has left behind
 
     Runner(
         queue_names=["*"],

@@ -1,7 +1,7 @@
 """The long replays of this server: which run, which wait, and the pages of those that are done.
 
-One entry a session and choice of settings, so that whoever asks for the same joins it. An entry's process holds the
-analysis and makes the pages; it ends when nobody has asked for a while, and gives all of its memory back.
+One entry a session and choice of settings, so that requests for the same share it. An entry's process holds the
+analysis and makes the pages; it ends some time after the last request, which gives all of its memory back.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class LongReplays:
             self._entries = {key: entry for key, entry in self._entries.items() if id(entry) not in ended}
 
     def _look_after(self) -> None:
-        """While there are entries: start what waits, end what nobody asks for."""
+        """While there are entries: start what waits, end what is no longer asked for."""
         while True:
             time.sleep(LOOK_EVERY)
             with self._lock:

@@ -141,7 +141,7 @@ def sweep() -> None:
 
 
 def _limit(most: int) -> None:
-    """Remove the files that were not used for longest, until the others are not above so many bytes."""
+    """Remove the files unused for longest, until the others have at most this many bytes."""
     found = [(path.stat().st_mtime, path.stat().st_size, path) for path in _folder().glob("*/*")]
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):

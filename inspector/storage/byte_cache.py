@@ -15,7 +15,7 @@ from inspector.project import memory
 
 V = TypeVar("V")
 
-IDLE_SECONDS = 30.0  # a value that is not used for so long goes: memory is given back within a minute
+IDLE_SECONDS = 30.0  # an unused value is dropped after this long: memory is given back within a minute
 LOOK_EVERY = 5.0  # seconds between two looks for such values
 
 
@@ -42,7 +42,7 @@ class ByteCache(Generic[V]):
         self._gate = threading.BoundedSemaphore(at_once)
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, computed where it is not kept and nobody holds it."""
+        """The value of a key, computed where it is neither cached nor in use."""
         found = self._find(key)
         if found is not None:
             return found.value

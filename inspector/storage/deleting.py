@@ -76,7 +76,7 @@ def purge(before: datetime, *, until: float = math.inf) -> int:
 
 
 def purge_slice(seconds: float = SLICE_SECONDS) -> None:
-    """Purge what is due for so long, then go on behind whatever waits: a long session takes some of them."""
+    """Purge what is due for a slice of time, then queue again: a long session takes several slices."""
     before = timezone.now() - UNDO_FOR
     if not purge(before, until=time.monotonic() + seconds):
         drop_texts()
@@ -113,12 +113,12 @@ def purge_soon() -> None:
 
 
 def drop_texts() -> None:
-    """One pass over each table: what no event names is nobody's, unless an import under way has just brought it; so are
+    """One pass over each table: what no event names is unused, unless an import under way has just brought it; so are
     the counts of a project none of whose events names the text."""
     models = (Payload, Event, TextCount, Session)
     texts, events, counts, sessions = (connection.ops.quote_name(model._meta.db_table) for model in models)
     with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":  # an import under way may count on a text that nobody else uses any more
+        if connection.vendor == "postgresql":  # an import under way may rely on a text that is otherwise unused
             cursor.execute(f"LOCK TABLE {texts} IN SHARE ROW EXCLUSIVE MODE")
         if Import.unscoped.filter(state=Import.State.RUNNING).exists():
             return  # it sweeps when it fails; else the next deletion does

@@ -10,7 +10,7 @@ from typing import NamedTuple
 MAX_QUERY = 300  # characters
 MAX_TERMS = 8
 MAX_TOKENS = 12  # of one term
-PREFIX_CHARS = 3  # from so many characters on, a word finds longer words too
+PREFIX_CHARS = 3  # a word of at least so many characters also finds longer words
 AROUND = 100  # characters shown before and after a hit
 
 _TERM = re.compile(r'"([^"]*)"?|(\S+)')
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"[^\W_]+")
 
 
 class Term(NamedTuple):
-    """Words that must follow one another. With `prefix` the last may go on."""
+    """Words that must follow one another. With `prefix` the last may be longer."""
 
     tokens: tuple[str, ...]
     prefix: bool
@@ -72,7 +72,7 @@ def words_of(text: str) -> str:
 
 
 def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
-    """The text around the first place where a term stands, the terms in it marked. Newlines become spaces."""
+    """The text around the first occurrence of a term, with the terms in it marked. Newlines become spaces."""
     pattern = re.compile("|".join(_pattern(term) for term in query.terms), re.IGNORECASE)
     first = pattern.search(text) or pattern.search(_same_length(text))
     start = max(0, first.start() - around) if first else 0

@@ -36,7 +36,7 @@ class SummaryPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What was found in one session: the first hits, and the row number to go on from to older sessions."""
+    """What was found in one session: the first hits, and the row number from which to continue with older sessions."""
 
     session: Session
     hits: tuple[Place, ...]
@@ -92,7 +92,7 @@ def hits(query: Query, session: Session, start: int, limit: int) -> list[Place]:
 
 
 def count(query: Query, session: Session) -> int:
-    """How many events of a session have the words; text_index.COUNT_UP_TO + 1 stands for more."""
+    """How many events of a session have the words; text_index.COUNT_UP_TO + 1 means more."""
     return text_index().count(query, session) if query else 0
 
 

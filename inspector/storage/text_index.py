@@ -20,7 +20,7 @@ from inspector.storage.query_words import Query, fold
 
 EVENT, SESSION = Event._meta.db_table, Session._meta.db_table
 PIECE_CHARS = 100_000  # a tsvector holds 1 MB at most
-COUNT_UP_TO = 1_000  # hits; beyond that a person is told "more than"
+COUNT_UP_TO = 1_000  # hits; beyond that pages say "more than"
 _BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 _GAPS = re.compile(r"[\W_]+")
 
@@ -72,13 +72,13 @@ class SqliteIndex:
             cursor.execute(statement, [words])
 
     def remove(self, session: Session, entries: Sequence[Entry]) -> None:
-        """A contentless index forgets an entry only when it is told the text it had."""
+        """A contentless index removes an entry only when given the text it had."""
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text (inspector_text, rowid, words) VALUES ('delete', %s, %s)"
             cursor.executemany(statement, entries)
 
     def drop(self, session: Session) -> bool:
-        """Not at once: the index does not know whose its entries are, and forgets a text only when it is told it."""
+        """Not at once: the index does not know whose its entries are, and removes one only when given its text."""
         return False
 
     def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:

@@ -45,7 +45,7 @@ class Marks(msgspec.Struct, frozen=True):
 class StoredTexts(Sequence[CoreEvent]):
     """The events of a session whose texts are in the database already: what is left to store of them.
 
-    It stands in the place of a session's events; only convert looks inside, and nobody can read an event from it.
+    It takes the place of a session's events; only convert looks inside, and no event can be read from it.
     `row` is the row that has them; None where they are to be put into one, by their `keys`.
     """
 
@@ -70,10 +70,10 @@ def begin(recording: Recording) -> Session:
 
 class Writer:
     """Stores the texts of one session, batch by batch in short transactions; on the pool's one thread the next batch is
-    compressed and its events are counted (`each` is told them, in order, without place and time).
+    compressed and its events are counted (`each` receives them, in order, without place and time).
 
     With a `recording` a row is begun for the session, and its events and their words are stored, too; else the texts
-    alone. `stored` is told after each transaction how many events came with it.
+    alone. `stored` is called after each transaction with the number of its events.
     """
 
     def __init__(

@@ -75,16 +75,16 @@ class Command(BaseCommand):
 
     def _import(self, options: dict[str, Any]) -> None:
         self.project = project_of(options["project"])
-        told: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         for given in files(options["paths"]):
-            told[self._one(given, options)] += 1
-        if not told:
+            outcomes[self._one(given, options)] += 1
+        if not outcomes:
             raise CommandError("There is no file at these places.", returncode=2)
-        if not options["no_index"] and told["imported"]:
+        if not options["no_index"] and outcomes["imported"]:
             index_everything()
-        self.stdout.write(", ".join(f"{number:,} {word}" for word, number in sorted(told.items())))
-        if told["refused"]:
-            raise CommandError(f"{counted(told['refused'], 'file')} refused.", returncode=1)
+        self.stdout.write(", ".join(f"{number:,} {word}" for word, number in sorted(outcomes.items())))
+        if outcomes["refused"]:
+            raise CommandError(f"{counted(outcomes['refused'], 'file')} refused.", returncode=1)
 
     def _one(self, given: Given, options: dict[str, Any]) -> str:
         """Import one file and say so in a line; what became of it."""
