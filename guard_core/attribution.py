@@ -245,7 +245,7 @@ def _byte_ratios(ledger: Ledger, ratios: Ratios) -> Floats:
 
 
 def _overhead(ledger: Ledger, tokens: Ints, source: Ints, ratios: Ratios) -> tuple[int, int, int]:
-    """What the first reported request holds beside its events; a negative rest is taken off those events.
+    """What the first reported request holds besides its events; a negative rest is taken off those events.
 
     A recording may begin in the middle of a conversation. Then the request after a recorded compaction is clearly
     smaller than the first one allows: its rest is the overhead, and what the first request holds beyond that is the

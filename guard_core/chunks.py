@@ -54,7 +54,7 @@ class _Events(msgspec.Struct, frozen=True):
 
 
 class LedgerState(msgspec.Struct, frozen=True):
-    """What is stored beside the chunks: enough to count on, and how many rows of each kind there are."""
+    """What is stored besides the chunks: enough to count on, and how many rows of each kind there are."""
 
     version: int
     sizes: dict[str, int]  # rows of a full chunk, by kind
@@ -150,7 +150,7 @@ class GrowingLedger:
 
     @property
     def state(self) -> bytes:
-        """What is stored beside the chunks."""
+        """What is stored besides the chunks."""
         rows, counter = self._rows, self._counter.state
         numbers = (rows["calls"], rows["bases"])
         return encode(LedgerState(LEDGER_VERSION, self._sizes, counter, *numbers, tuple(self._models), self.fixed))

@@ -22,7 +22,7 @@ COUNTERS: dict[str, Counter] = {
     "o200k_base": lambda texts: tokenizer.count(texts, "o200k_base"),
     "cl100k_base": lambda texts: tokenizer.count(texts, "cl100k_base"),
 }
-# How much beside its own count an estimator is given.
+# How much besides its own count an estimator is given.
 GIVENS = ("the text alone", "and the first call", "and the call before")
 
 

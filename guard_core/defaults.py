@@ -23,7 +23,7 @@ MAX_PASSES = 3  # `current` and sliding; `early` makes exactly one threshold pas
 EARLY_MAX_PASSES = 1
 SUMMARISER_SHARE = 0.80  # of the window: what the summariser may be given
 OUTPUT_SHARE = 0.50  # of the buffer: how long a summary may be, in tokens
-WORDS_PER_TOKEN = 0.75  # to tell the summariser its limit in words
+WORDS_PER_TOKEN = 0.75  # for the summariser's limit in words
 FALLBACK_EXCERPT = 200  # bytes per text part in the mechanical summary
 RECENT_RATIO = 0.20  # `tail` only: share of the window that stays verbatim
 

@@ -31,7 +31,7 @@ class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="t
 
 
 class ReasoningPart(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="reasoning"):
-    """Reasoning of the model. `opaque_bytes` is the size of a signed or encrypted blob that nobody here can read."""
+    """Reasoning of the model. `opaque_bytes` is the size of a signed or encrypted blob that cannot be read here."""
 
     text: str = ""
     opaque_bytes: int = 0

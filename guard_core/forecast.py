@@ -1,7 +1,7 @@
 """Forecast: recorded calls predicted from the past only, by the pricing that a replay uses.
 
 At an origin all later counts are masked: nothing that the provider said after it is known, only what the log then held.
-The session is attributed anew, and the calls 1, 10 and 50 after it are priced as a replay prices requests that extend
+The session is attributed again, and the calls 1, 10 and 50 after it are priced as a replay prices requests that extend
 the origin's. The first call after each recorded compaction is predicted from the call before it.
 """
 

@@ -68,7 +68,7 @@ class Form:
         elif column == "chars":
             by_part = np.where(changed, _share(chars, new, old) - chars, 0)
         elif column == "text_tokens":
-            # What the part costs beside its text (the tool's name) stays.
+            # What the part costs besides its text (the tool's name) stays.
             name = np.where(parts["kind"] == RESULT, parts["name_chars"] // BYTES_PER_TOKEN, 0)
             by_part = np.where(changed, name + new // BYTES_PER_TOKEN - parts["heuristic"], 0)
         elif column == "lexical_tokens":

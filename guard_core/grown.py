@@ -2,7 +2,7 @@
 
 Ratios, overhead and the other things that are learnt from a whole session stay as they are, so that only the events
 after the last call that was counted are shared out. They are learnt again, which takes the whole session, when its log
-has grown by a tenth since (`is_due`): whoever stores attributions does that in a background job.
+has grown by a tenth since (`is_due`): a background job does that where attributions are stored.
 
 Between two such points the result depends on the attribution that was learnt and on the log as it is now, not on the
 pieces in which it came.
@@ -41,7 +41,7 @@ def is_due(attribution: Attribution, ledger: Ledger) -> bool:
 def extended(attribution: Attribution, ledger: Ledger) -> Attribution:
     """The attribution of a longer log that begins with the one attributed, by what was learnt of that.
 
-    Where nothing is learnt (`is_learnt`), or the new calls do not simply follow, it is the one made anew.
+    Where nothing is learnt (`is_learnt`), or the new calls do not simply follow, it is made from scratch.
     """
     place = _settled(attribution, ledger)
     if place is None:

@@ -50,7 +50,7 @@ CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """What a ledger has beside its columns, as `Ledger` describes it."""
+    """What a ledger has besides its columns, as `Ledger` describes it."""
 
     system_tokens: int = 0
     system_metadata_tokens: int = 0
@@ -65,7 +65,7 @@ class Fixed(msgspec.Struct, frozen=True):
 
 
 def fixed_of(session: Session) -> Fixed:
-    """What a session's ledger has beside its columns."""
+    """What a session's ledger has besides its columns."""
     system_text, system_inline, system_metadata = parts_costs(session.system or ())
     return Fixed(
         system_tokens=system_text + system_inline,
@@ -97,7 +97,7 @@ class Base(msgspec.Struct, frozen=True):
 
     @property
     def is_edit(self) -> bool:
-        """Was old content only cleared or told anew (a pruned result, a resumed history): no compaction of its own.
+        """Was old content only cleared or repeated (a pruned result, a resumed history): no compaction of its own.
 
         A recorder that gives the tokens before it meant it as a compaction.
         """
@@ -228,7 +228,7 @@ class Ledger:
                 return synthetic_columns(size).get(name, 0)
 
     def recorded_view(self, step: int) -> tuple[View, int]:
-        """The view that was really sent at a step, as far as the recording tells, and the epoch it belongs to."""
+        """The view that was really sent at a step, as far as the recording shows it, and the epoch it belongs to."""
         epoch = int(self.steps["epoch"][step])
         at = int(self.steps["at"][step])
         if epoch < 0:
@@ -321,7 +321,7 @@ class Ledger:
 
     @property
     def fixed(self) -> Fixed:
-        """What it has beside its columns."""
+        """What it has besides its columns."""
         return Fixed(**{name: getattr(self, name) for name in _SCALARS})
 
     def to_bytes(self) -> bytes:

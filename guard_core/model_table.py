@@ -1,4 +1,4 @@
-"""The rows of the price table that a model's name means, whoever serves it and however its name is written.
+"""The rows of the price table that a model's name means, under any provider and any spelling.
 
 Recordings write one model in many ways: behind the names of routers ("litellm_proxy/anthropic/…", "models/…"), with a
 date ("@20250514"), as a cloud names it ("us.anthropic.…-v1:0"), with a router's variant (":free").

@@ -19,7 +19,7 @@ from guard_core.ratios import KINDS, MESSAGE, TEXT_KINDS, Floats, Ratios
 
 # Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
 # after an answer without a call the first prompt lacks 1.04 times the reasoning estimated for the turn before (median;
-# quartiles 0.99 and 1.12), at 30 that begin beside a tool's result 1.02 times (0.60 and 1.12: sometimes it stays).
+# quartiles 0.99 and 1.12), at 30 that begin next to a tool's result 1.02 times (0.60 and 1.12: sometimes it stays).
 DROPS_REASONING = frozenset({"codex"})
 BETTER = 0.9  # outputs are believed where they leave at most this share of the error that estimates leave
 LEAST_MEASURED = 3  # answers that must have been measured before a session itself says whether outputs fit
@@ -115,7 +115,7 @@ class _Spoken:
     output: Ints
     whole: Floats
     visible: Floats
-    message: float  # tokens of any message beside its content
+    message: float  # tokens of any message besides its content
 
     @classmethod
     def of(cls, ledger: Ledger, amounts: Ints, ratios: Ratios) -> _Spoken:

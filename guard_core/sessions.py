@@ -72,7 +72,7 @@ class Evidence(StrEnum):
 
 
 class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A compaction that really happened, as the recording tells it.
+    """A compaction that really happened, as the recording has it.
 
     `at` is the number of log events before it. `base` is the request's content right after it: spans of the
     log that were kept, and inserted messages (`Inserted(index)` into `messages`). The request of a later call is

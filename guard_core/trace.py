@@ -76,7 +76,7 @@ COMMON_COLUMNS: tuple[Column, ...] = (
         "held", "why a policy that wanted to compact did not, or did in vain", INDEX, words=HELD_REASONS, label="remark"
     ),
     Column("overflow", "a request that was sent at this step was larger than the window", SWITCH, label="overflow"),
-    Column("watermark", "events of the log that the summary stands for, after the step", "events"),
+    Column("watermark", "events of the log that the summary replaces, after the step", "events"),
     Column("summary_bytes", "UTF-8 bytes of the stored summary, after the step", "bytes"),
     Column("head", "which view was sent: an index into the trace's heads", INDEX),
 )

@@ -7,7 +7,7 @@ from guard_core.sessions import RecordedCompaction
 AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
-# The words of recorders for a compaction that nobody asked for: Claude Code and OpenCode, Inspect and pi, and the mark
+# Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, and the mark
 # that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode, pi).
 _AUTOMATIC = frozenset({"auto", "automatic", "threshold", "overflow", "contextguard"})
 _MANUAL = frozenset({"manual", "user"})

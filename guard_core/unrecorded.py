@@ -20,7 +20,7 @@ from guard_core.ledger import Ints, Ledger
 USUAL = {"claude-code": 9_000, "codex": 2_000}
 # Tokens of system prompt, tools and project notes that an agent's requests begin with. Source: the first prompts of 58
 # public recordings of Claude Code, whose median is 41,800 (quartiles 29,800 and 42,600), rounded. 53 of them have at
-# most 45,200 beside their messages; the others, 79,700 and more, begin in the middle of a conversation.
+# most 45,200 besides their messages; the others, 79,700 and more, begin in the middle of a conversation.
 USUAL_OVERHEAD = {"claude-code": 40_000}
 BEGUN = 1.5  # times that: a first prompt with more holds an earlier conversation
 

@@ -1,4 +1,4 @@
-"""Usage: how many prompt tokens the provider counts for a request, and whether it tells.
+"""Usage: how many prompt tokens the provider counts for a request, and whether it reports that.
 
 A policy learns the provider's count after each step. In a replay it comes from here: the recorded figure while the
 request is the one that was really sent, and a modelled figure from the first divergence on.

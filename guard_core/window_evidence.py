@@ -65,7 +65,7 @@ class WindowJudgement(msgspec.Struct, frozen=True):
 
     @property
     def is_reliable(self) -> bool:
-        """Does nothing speak against it, so that nobody needs to be asked."""
+        """Does nothing speak against it, so that no question is needed."""
         return self.status in (Status.KNOWN, Status.TABLE)
 
 

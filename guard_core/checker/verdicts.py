@@ -41,7 +41,7 @@ def _claim(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
 
 
 def _common(story: Story) -> set[str]:
-    """What any verdict may say beside its claim: how many compactions there are, and the largest request."""
+    """What any verdict may say besides its claim: how many compactions there are, and the largest request."""
     peak = max(story.sent)
     step = story.sent.index(peak)
     window = story.windows[step] or story.window

@@ -10,7 +10,7 @@ ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)  # the gravest first
 LISTED = 20  # steps that one finding lists
 
-# Assumptions: what a claim rests on beside the recording. The sentence says them in words.
+# Assumptions: what a claim rests on besides the recording. The sentence says them in words.
 WINDOW_ASSUMED = "window_assumed"  # neither the file nor the model table has it
 WINDOW_FROM_TABLE = "window_from_table"  # looked up by the model's name; said in words only where it is doubted
 WINDOW_DOUBTED = "window_doubted"  # the recorded triggers contradict the table

@@ -1,4 +1,4 @@
-"""The message that follows a summary: it names the user's current request and says to go on.
+"""The message that follows a summary: it names the user's current request and asks to continue.
 
 Source: specification of ContextGuard, section 6.3; the text is what the recorded traces contain, byte for byte.
 """

@@ -27,7 +27,7 @@ def wrapped_bytes(size: int, dash: str = defaults.HYPHEN) -> int:
 
 
 def summary_message(summary: Summary, dash: str = defaults.HYPHEN) -> Synthetic:
-    """The synthetic message that stands for everything a summary replaces."""
+    """The synthetic message that takes the place of everything a summary replaces."""
     text = None if summary.text is None else wrap(summary.text, dash)
     return Synthetic("summary", wrapped_bytes(summary.bytes, dash), text)
 

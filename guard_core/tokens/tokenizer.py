@@ -1,4 +1,4 @@
-"""Tokenizer counts: tiktoken over the text, offline, as a second opinion beside the provider's own figures.
+"""Tokenizer counts: tiktoken over the text, offline, as a second opinion next to the provider's own figures.
 
 The two vocabularies are package data, loaded by path when first needed and checked against their SHA-256; the network
 is never asked.

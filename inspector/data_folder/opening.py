@@ -69,8 +69,8 @@ def _refuse_lost(database: Path) -> None:
     if any(Path(settings.RECORDINGS_DIR).glob("??/*")):
         raise Refused(
             f"The data folder {settings.DATA_DIR} holds recordings, but its {database.name} is missing or empty. "
-            f"Nothing was changed. {_remedy()} If it is in PostgreSQL, set DATABASE_URL; to start empty, choose another "
-            "folder with DATA_DIR."
+            f"Nothing was changed. {_remedy()} If it is in PostgreSQL, set DATABASE_URL; to start empty, choose "
+            "another folder with DATA_DIR."
         )
 
 

@@ -107,7 +107,7 @@ class Session(Owned):
 
 
 class SessionData(SessionPart):
-    """What is computed of a session beside its chunks; all of it, where an older version stored it (`in_chunks`)."""
+    """What is computed of a session besides its chunks; all of it, where an older version stored it (`in_chunks`)."""
 
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="data")
     in_chunks = models.BooleanField(default=False)

@@ -44,7 +44,7 @@ from inspector.storage.estimates import load_result
 
 CACHE_BYTES = 20_000_000  # of analyses in a process; one of 50,000 steps holds about 34 MB, and stays while it is used
 # Measured at 3,000 and 10,000 steps with what its findings hold, without the columns that are kept elsewhere:
-BYTES_A_STEP = 290  # of an analysis beside its traces: the series of the chart, tokens and growth of both sides
+BYTES_A_STEP = 290  # of an analysis besides its traces: the series of the chart, tokens and growth of both sides
 BYTES_A_RECORD = 1_950  # of one replayed compaction with its passes and views
 SMALLEST = 20_000  # bytes that any analysis takes
 PAGE_SECONDS = 0.3  # of computing that a replay may take from the process of all pages

@@ -49,7 +49,7 @@ class Chunk(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What is stored of a session beside its chunks, and whether storing it changed any chunk."""
+    """What is stored of a session besides its chunks, and whether storing it changed any chunk."""
 
     state: bytes  # of the ledger
     head: bytes

@@ -432,7 +432,7 @@ def _marks_of(session_id: str) -> Marks:
 
 
 def _data(session_id: str, name: str) -> SessionData:
-    """What is stored of a session beside its chunks, with one of the large columns."""
+    """What is stored of a session besides its chunks, with one of the large columns."""
     return SessionData.objects.in_session(session_id).only("in_chunks", name).get()
 
 

@@ -186,4 +186,4 @@ class SessionBuilder:
             return pair(self.events)
         outlines = self.events.outlines
         outlines.replace_all(self._early.paired(outlines) if self._early else map(Pairing().paired, outlines))
-        return cast("tuple[Event, ...]", self.events)  # a sequence like it, to whoever reads a session
+        return cast("tuple[Event, ...]", self.events)  # for the readers of a session, a sequence like it

@@ -161,7 +161,7 @@ def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:
 
 
 def _record_fields(record: _Record) -> JSON:
-    """What a record says beside its messages, under its own names."""
+    """What a record says besides its messages, under its own names."""
     record_fields = {name: value for name in _NAMES if (value := getattr(record, name)) is not None}
     if isinstance(record.request, _Request):
         record_fields["request"] = {name: getattr(record.request, name) for name in _TIMES}

@@ -1,4 +1,4 @@
-"""What a reader reports beside the sessions: what was left out, mended or folded, and where."""
+"""What a reader reports besides the sessions: what was left out, mended or folded, and where."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 @dataclass
 class ImportNotes:
-    """What a reader reports beside the sessions; filled while reading, shown as the import report.
+    """What a reader reports besides the sessions; filled while reading, shown as the import report.
 
     `problems` lists the first PROBLEM_LIMIT damaged places (lenient mode continues after them, strict mode never gets
     here); `problem_count` counts all. `skipped` counts lines or records left out on purpose, by kind.

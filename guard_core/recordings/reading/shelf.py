@@ -117,7 +117,7 @@ class Shelf:
 
 
 class ShelvedEvents(MutableSequence[Event]):
-    """Events whose texts are on a shelf: a list to whoever uses it, and `outlines` to whoever needs no text."""
+    """Events whose texts are on a shelf: used as a list; `outlines` is for what needs no text."""
 
     def __init__(self, shelf: Shelf, events: Iterable[Event] = ()) -> None:
         self.shelf = shelf

@@ -1,4 +1,4 @@
-"""`attachment` lines of Claude Code: what its software put before the model beside the user's words.
+"""`attachment` lines of Claude Code: what its software put before the model besides the user's words.
 
 Newer versions keep the text as it was sent (`rendered`, with its role). Older ones keep only what it was made from:
 then the words around a file, a reminder or a hook's output are not in the recording, the content itself is. Learned

@@ -194,7 +194,7 @@ class ClaudeTranscriptReader:
         return f"line {self.unnamed.line}"
 
     def _attachment(self, line: Line) -> None:
-        """What the software put before the model beside the user's words: an event, but no message of the facts."""
+        """What the software put before the model besides the user's words: an event, but no message of the facts."""
         attachment = fields.mapping(line.obj, "attachment")
         kind = fields.text(attachment, "type")
         if kind == "prompt_snapshot":

@@ -139,7 +139,7 @@ class ChatReader:
         return inner if is_message(inner) else None
 
     def system_of(self, body: JSON) -> tuple[Part, ...] | None:
-        """A system prompt beside the messages."""
+        """A system prompt besides the messages."""
         return None
 
     def window(self, request: Request) -> Request:
@@ -151,7 +151,7 @@ class ChatReader:
         return None
 
     def remarks(self) -> list[str]:
-        """Notes about a log beside those that every log may have."""
+        """Notes about a log besides those that every log may have."""
         return []
 
     def record(self, line: int | None, record: JSON) -> None:

@@ -27,7 +27,7 @@ class RecordedUsage:
         self._window = 0
 
     def note(self, metrics: JSON) -> None:
-        """What metrics hold beside their totals: usage by response, the context window."""
+        """What metrics hold besides their totals: usage by response, the context window."""
         for usage in (*fields.objects(metrics.get("token_usages")), fields.mapping(metrics, "accumulated_token_usage")):
             self._window = max(self._window, fields.tokens(usage, "context_window") or 0)
             response = fields.text(usage, "response_id")
