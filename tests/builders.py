@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
-from guard_core.sessions import ModelCall, Provenance, Session, Sourced, ToolDefinition
+from guard_core.sessions import (
+    Evidence,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+    ToolDefinition,
+)
+from guard_core.views import Inserted, Span
 
 
 def user(text: str, **event: Any) -> Event:
@@ -67,3 +79,32 @@ def calls(
             made.append(ModelCall(at=index, response=index, prompt_tokens=tokens))
         size += sum(len(part_text(part).encode()) for part in event.parts)
     return tuple(made)
+
+
+OPUS = "claude-opus-4-5-20251101"
+CALLS = (20_000, 150_000, 154_000, 30_000)  # prompt tokens
+
+
+def transcript(
+    format_: str = "claude-code",
+    version: str = "2.1.14",
+    trigger: str = "auto",
+    prompts: Sequence[int] = CALLS,
+    place: int = 3,
+    **compaction: Any,
+) -> Session:
+    """One call per prompt, each with a result of 4,000 characters, and a compaction before the call at `place`."""
+    events, calls = [user("go")], []
+    for number, prompt in enumerate(prompts):
+        calls.append(ModelCall(len(events), len(events), prompt, None, None, 10, OPUS))
+        events += [model("reading"), tool_result("x" * 4_000, id=str(number))]
+    at = calls[place].at
+    base = RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0), Span(at, at)), (user("sum"),), trigger)
+    return Session(
+        events=tuple(events),
+        calls=tuple(calls),
+        compactions=(msgspec.structs.replace(base, **compaction),),
+        format=format_,
+        model=OPUS,
+        versions=((0, version),) if version else (),
+    )

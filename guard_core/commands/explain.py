@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
 from guard_core import cli
 from guard_core.cli import plain
 from guard_core.errors import GuardError
 from guard_core.ledger import Ledger
 from guard_core.recordings import Recording
-from guard_core.rules import Explanation, Interval, OwnRule, Stretch, explain
+from guard_core.rules import Explanation, Interval, OwnRule, explain, report
 from guard_core.rules.words import headline
 from guard_core.sessions import Provenance, Session, Sourced
 
@@ -44,7 +43,7 @@ def _run(args: argparse.Namespace) -> int:
     window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
     pairs = [(item, explain(item, Ledger.of(item), window=window, typed=typed)) for item in sessions]
     if args.json:
-        reports = [_report(session, explanation) for session, explanation in pairs]
+        reports = [report(session, explanation) for session, explanation in pairs]
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "sessions": reports})
     else:
         print("\n\n".join(_text(session, explanation) for session, explanation in pairs))
@@ -56,37 +55,6 @@ def _read(path: str) -> Recording:
         return cli.read_noting(path)
     except OSError as error:
         raise GuardError(error.strerror or "cannot be read") from error
-
-
-def _report(session: Session, explanation: Explanation) -> dict[str, Any]:
-    """The explanation as JSON, all its fields."""
-    pairs = list(zip(explanation.stretches, explanation.rules, strict=False))
-    return {
-        "session": session.source_id,
-        "title": session.title,
-        "agent": session.agent,
-        "sentence": headline(explanation),
-        "compared": explanation.compared,
-        "rule": None if explanation.rule is None else _fields(explanation.rule),
-        "rules": [{**_place(stretch), **_fields(rule)} for stretch, rule in pairs],
-        "compactions": [_fields(item) for item in explanation.compactions],
-        "missed": [_fields(item) for item in explanation.missed],
-        "inference": [_inferred(interval) for interval in explanation.inference],
-        "agreement": {"auto": explanation.auto, "agrees": explanation.agrees},
-    }
-
-
-def _place(stretch: Stretch) -> dict[str, Any]:
-    return {"from": stretch.start, "to": stretch.stop - 1, "model": stretch.model}
-
-
-def _inferred(interval: Interval) -> dict[str, Any]:
-    values = _fields(interval)
-    return {"from": values.pop("start"), "to": values.pop("stop") - 1, **values}
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
 # -- for people

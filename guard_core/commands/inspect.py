@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from guard_core.cli import plain
+from guard_core.counts import counted_compactions
 from guard_core.errors import DamagedRecording, GuardError
-from guard_core.findings.counts import counted_compactions
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
 from guard_core.triggers import is_counted

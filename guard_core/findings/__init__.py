@@ -5,9 +5,7 @@
 
 from collections.abc import Callable
 
-from guard_core.findings import gaps, repetition, requests, rules, sizes, summaries, without
-from guard_core.findings.claims import Finding, Verdict, gravest_first
-from guard_core.findings.counts import (
+from guard_core.counts import (
     CompactionCounts,
     CountedCompaction,
     Peak,
@@ -15,6 +13,8 @@ from guard_core.findings.counts import (
     counted_compactions,
     requests_of,
 )
+from guard_core.findings import gaps, repetition, requests, rules, sizes, summaries, without
+from guard_core.findings.claims import Finding, Verdict, gravest_first
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE

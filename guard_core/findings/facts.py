@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.attribution import Attribution, attribute
-from guard_core.findings.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
+from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
 from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.replay import observe_recorded, replay
+from guard_core.rules import Explanation, explain
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
@@ -39,13 +41,16 @@ class Fired:
 @dataclass(frozen=True)
 class Facts:
     """A recording and its columns. `session` may be the head of a stored one, without events; `words` says where the
-    words of its users' requests are (None: not looked up yet)."""
+    words of its users' requests are (None: not looked up yet). `settings` of the own rule were
+    typed by a person; `explained` is what that rule says of it, where that was computed before."""
 
     session: Session
     ledger: Ledger
     attribution: Attribution
     window: WindowJudgement
     words: tuple[RequestWords, ...] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    explained: Explanation | None = None
 
     @classmethod
     def of(cls, session: Session, window: WindowJudgement | None = None) -> Facts:
@@ -100,6 +105,14 @@ class Facts:
             summarizer=FixedSummaries(defaults.SUMMARY_BYTES),
             request="",
         )
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The recording beside the rule of the agent that wrote it."""
+        if self.explained is not None:
+            return self.explained
+        window = self.window.sourced if self.window.source is Provenance.USER else None
+        return explain(self.session, self.ledger, window=window, typed=self.settings)
 
     @cached_property
     def own_rule(self) -> Trace | None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
-from guard_core.findings.counts import counted_compactions
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.views import Rewritten, Span, View

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.counts import CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
-from guard_core.findings.counts import CountedCompaction
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, holds
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from guard_core.counts import MODELLED, Peak
 from guard_core.findings.claims import ERROR, INFO, MODELLED_TOKENS, SIZES_ONLY, TRIGGER_NOT_RECORDED, Finding, Verdict
-from guard_core.findings.counts import MODELLED, Peak
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, stated_window

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from guard_core.counts import CountedCompaction
 from guard_core.findings.claims import INFO, LISTED, MODELLED_TOKENS, SAME_TURNS, TRIGGER_NOT_RECORDED, WARNING, Finding
-from guard_core.findings.counts import CountedCompaction
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.findings.words import at_step, counted, if_window, percent, trigger_not_recorded, window_assumptions

@@ -10,6 +10,7 @@ from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSettin
 from guard_core.rules.explanation import Explanation, explain
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import AGENTS, agent_of
+from guard_core.rules.report import report
 
 __all__ = [
     "AGENTS",
@@ -26,4 +27,5 @@ __all__ = [
     "Stretch",
     "agent_of",
     "explain",
+    "report",
 ]

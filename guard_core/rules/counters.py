@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from guard_core.costs import RESULT, SYSTEM, TEXT, USER
-from guard_core.findings.counts import CompactionCounts, counted_compactions
+from guard_core.counts import CompactionCounts, counted_compactions
 from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Session
 

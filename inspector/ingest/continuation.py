@@ -23,11 +23,12 @@ from django.db.models import F, Q, QuerySet
 from guard_core.attribution import Attribution
 from guard_core.events import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
+from guard_core.rules import Explanation
 from guard_core.sessions import ModelCall, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.uploads import drop_unused
 from inspector.models import Import, Recording, Session
-from inspector.storage import convert, search
+from inspector.storage import convert, explanations, search
 from inspector.storage.assessment import assess
 from inspector.storage.contents import text_of
 
@@ -67,6 +68,7 @@ class Continuation:
         *,
         window: Sourced,
         counts: dict[str, Any],
+        explanation: Explanation,
     ) -> Session:
         """Extend the stored session that this one continues, or store a new one."""
         self._set_aside()
@@ -77,7 +79,9 @@ class Continuation:
             self.leaves_texts |= convert.is_in_a_row(value)
             return longer
         if old is None:
-            return convert.store_session(self.recording, ordinal, value, ledger, attribution, **more)
+            row = convert.store_session(self.recording, ordinal, value, ledger, attribution, **more)
+            explanations.store(row, value, explanation)
+            return row
         self._sources.add(old.recording_id)
         self.known.append(old)
         if kept < len(value.events):
@@ -88,6 +92,8 @@ class Continuation:
         row = convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, kept=kept, **more)
         if row.window_override:
             assess(row)
+        else:
+            explanations.store(row, value, explanation)
         return row
 
     def close(self, count: int) -> None:

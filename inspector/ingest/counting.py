@@ -23,6 +23,7 @@ from guard_core.models import main_model
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.reading.source import GZIP_MAGIC, ZIP_MAGIC
+from guard_core.rules import Explanation
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from guard_core.window_evidence import WindowJudgement, judge_session
@@ -33,7 +34,7 @@ from inspector.ingest.reading.reader import Options, read_here
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.models.windows import stated_window
-from inspector.storage import convert, search
+from inspector.storage import convert, explanations, search
 from inspector.storage.counts import ToolCount, session_counts
 from inspector.storage.texts import Writer
 
@@ -70,6 +71,7 @@ class Counted(NamedTuple):
     attribution: Attribution | None
     window: Sourced
     counts: dict[str, Any]
+    explanation: Explanation
 
 
 def count_file(
@@ -186,10 +188,12 @@ class _Intake:
         attribution = attribute(ledger)
         judged = judge_session(session)
         words = request_words(session, ledger, self._watched(convert.stored_events(texts)))
-        facts = Facts(session, ledger, attribution, _in_use(session, judged, self._continuation.recording), words)
+        recording = self._continuation.recording
+        settings = explanations.settings_of(session, recording.project_id)
+        facts = Facts(session, ledger, attribution, _in_use(session, judged, recording), words, settings)
         counts = session_counts(facts, self._tally.tools.counts)
         stored = attribution if ledger.event_count else None
-        self.counted.append(Counted(session, ledger, stored, judged.sourced, counts))
+        self.counted.append(Counted(session, ledger, stored, judged.sourced, counts, facts.explanation))
 
     def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
         """Events on their way to a look that takes time; the import may be cancelled meanwhile."""

@@ -323,8 +323,8 @@ def _read_and_store(job: Import, watch: Watch) -> None:
     report = _report(done, counted, watch)
     with transaction.atomic():
         rows = []
-        for ordinal, (session, ledger, attribution, window, counts) in enumerate(counted):
-            more: dict[str, Any] = {"window": window, "counts": counts}
+        for ordinal, (session, ledger, attribution, window, counts, explanation) in enumerate(counted):
+            more: dict[str, Any] = {"window": window, "counts": counts, "explanation": explanation}
             value = _titled(session, recording) if len(counted) > 1 else session
             rows.append(continuation.store(ordinal, value, ledger, attribution, **more))
         continuation.close(len(rows))

@@ -14,7 +14,7 @@ from guard_core.window_evidence import judge_session
 from inspector.models import Session
 from inspector.models.sessions import ENGINE
 from inspector.models.windows import LOOKED_UP, stated_window
-from inspector.storage import convert
+from inspector.storage import convert, explanations
 
 SEVERITY = {"error": Session.Severity.ERROR, "warning": Session.Severity.WARNING, "info": Session.Severity.FINE}
 VERDICT_CHARS = 400  # of its column; 25 words are shorter
@@ -68,6 +68,8 @@ def assess(row: Session) -> None:
         words = request_words(head, ledger, convert.stored_events(row))
         columns |= convert.request_columns(words)
         convert.store_summaries(row, head)
-    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words)
+    settings = explanations.settings_of(head, row.project_id)
+    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words, settings)
     Session.objects.row(row).update(**columns, **assessment(facts))
     row.refresh_from_db()
+    explanations.store(row, head, facts.explanation)

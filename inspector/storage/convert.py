@@ -20,9 +20,9 @@ from django.db.models import F
 from guard_core.attribution import Attribution, attribute
 from guard_core.chunks import read_state
 from guard_core.costs import EventCounter
+from guard_core.counts import counted_compactions
 from guard_core.errors import OtherVersion
 from guard_core.events import Event as CoreEvent
-from guard_core.findings.counts import counted_compactions
 from guard_core.findings.presence import RequestWords
 from guard_core.grown import extended, is_due
 from guard_core.ledger import Ledger

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from guard_core.attribution import Attribution, attribute
+from guard_core.counts import requests_of
 from guard_core.errors import GuardError
-from guard_core.findings.counts import requests_of
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.sharing import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard_core.findings.counts import counted_compactions
+from guard_core.counts import counted_compactions
 from guard_core.rules import AGENTS, Agreement, Moment, explain
 from guard_core.rules.words import headline
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session

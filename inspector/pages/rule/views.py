@@ -12,10 +12,10 @@ from django.views.decorators.http import require_GET
 from guard_core.errors import GuardError
 from guard_core.rules import Explanation, agent_of, explain
 from guard_core.rules.words import headline
-from guard_core.sessions import Provenance
 from inspector.pages.rule import presenter as present
 from inspector.pages.session.frame import Frame, frame
 from inspector.replays.choice import sentence
+from inspector.storage import explanations
 
 LONGEST = 60  # characters of a typed value that are read
 
@@ -25,7 +25,8 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The rule with its numbers, what the recording proves of the threshold, and each compaction beside both."""
     page = frame(request, session_id)
     typed = present.typed(request.GET)
-    explanation, errors = _explained(page, typed)
+    asked = bool(typed or page.choice.window)
+    explanation, errors = _explained(page, typed) if asked else (explanations.load(page.row), {})
     context: dict[str, Any] = {
         **page.context("rule"),
         "headline": headline(explanation),
@@ -44,7 +45,7 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def _explained(page: Frame, typed: dict[str, str]) -> tuple[Explanation, dict[str, str]]:
     """The explanation under the typed settings; each that is not allowed is left out and named."""
     analysis, agent = page.analysis, agent_of(page.analysis.head)
-    window = analysis.window if analysis.window.source in (Provenance.USER, Provenance.RECORDER) else None
+    window = explanations.window_of(analysis.window)
     known = {name: value[:LONGEST] for name, value in typed.items() if agent is not None and name in agent.names}
     errors = dict.fromkeys(typed.keys() - known.keys(), "This rule has no such setting.")
 

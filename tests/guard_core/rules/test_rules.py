@@ -9,9 +9,8 @@ from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.base import Stretch
 from guard_core.rules.inference import Point, interval_of
 from guard_core.rules.words import headline
-from guard_core.sessions import Evidence, GuardState, ModelCall, Provenance, RecordedCompaction, Session, Sourced
-from guard_core.views import Inserted, Span
-from tests.builders import model, tool_result, user
+from guard_core.sessions import GuardState, Provenance, Session, Sourced
+from tests.builders import transcript, user
 
 BY_FORMAT = {agent.format: agent for agent in AGENTS}
 OPUS = "claude-opus-4-5-20251101"
@@ -102,27 +101,6 @@ def test_the_default_is_among_the_hypotheses_of_each_rule(agent):
 
 
 # -- sessions
-
-
-CALLS = (20_000, 150_000, 154_000, 30_000)
-
-
-def transcript(format_="claude-code", version="2.1.14", trigger="auto", prompts=CALLS, place=3, **compaction):
-    """One call per prompt, each with a result of 4,000 characters, and a compaction before the call at `place`."""
-    events, calls = [user("go")], []
-    for number, prompt in enumerate(prompts):
-        calls.append(ModelCall(len(events), len(events), prompt, None, None, 10, OPUS))
-        events += [model("reading"), tool_result("x" * 4_000, id=str(number))]
-    at = calls[place].at
-    base = RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0), Span(at, at)), (user("sum"),), trigger)
-    return Session(
-        events=tuple(events),
-        calls=tuple(calls),
-        compactions=(msgspec.structs.replace(base, **compaction),),
-        format=format_,
-        model=OPUS,
-        versions=((0, version),) if version else (),
-    )
 
 
 def test_a_compaction_at_its_threshold_agrees():

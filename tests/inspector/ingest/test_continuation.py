@@ -41,7 +41,7 @@ def read_into(content: bytes) -> Recording:
     extending = continuation.Continuation(recording)
     for ordinal, value in enumerate(found.sessions):
         facts = Facts.of(value)
-        more = {"window": facts.window.sourced, "counts": session_counts(facts)}
+        more = {"window": facts.window.sourced, "counts": session_counts(facts), "explanation": facts.explanation}
         extending.store(ordinal, value, facts.ledger, facts.attribution, **more)
     extending.close(len(found.sessions))
     return recording

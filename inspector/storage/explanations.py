@@ -1,0 +1,94 @@
+"""What the rule of its agent says of a session: computed when the session is stored or assessed, and read by pages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import msgspec
+
+from guard_core.errors import GuardError
+from guard_core.packing import decode, encode
+from guard_core.rules import Agent, Explanation, Stretch, agent_of, explain
+from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Session as CoreSession
+from inspector.models import RuleExplanation, Session
+from inspector.models.projects import Project
+from inspector.models.rules import stated_settings
+from inspector.models.sessions import ENGINE
+from inspector.storage import convert
+from inspector.storage.byte_cache import ByteCache
+from inspector.storage.compression import compressed, decompressed
+
+CACHE_BYTES = 5_000_000  # of explanations in a process; one of 2,500 compactions takes about 2 MB
+ENTRY_BYTES = 800  # of a compaction or a check as Python holds it
+
+
+def settings_of(head: CoreSession, project: Project | int) -> dict[str, str]:
+    """The settings of the rule of a session's agent that people typed in a project; those that the rule can read."""
+    agent = agent_of(head)
+    if agent is None:
+        return {}
+    stated = stated_settings(project, agent.label)
+    return {name: value for name, value in stated.items() if is_readable(agent, name, value)}
+
+
+def is_readable(agent: Agent, name: str, value: str) -> bool:
+    """Is a stored setting one of the rule: it may have been typed for an earlier version of this program."""
+    try:
+        agent.check_typed({name: value})
+        agent.rule(Stretch(0, 0, "", "", None), {name: value})
+    except GuardError:
+        return False
+    return True
+
+
+def store(row: Session, head: CoreSession, explanation: Explanation) -> None:
+    """Keep the explanation of a stored session under its window and the settings in use."""
+    values = {
+        "revision": row.revision,
+        "basis": _basis(row, settings_of(head, row.project_id)),
+        "body": compressed(encode(explanation)),
+    }
+    RuleExplanation.objects.in_session(row).update_or_create(session=row, defaults=values)
+
+
+def load(row: Session) -> Explanation:
+    """The explanation under the window and the settings in use, computed where none is stored of this session as it is
+    now. Raises convert.Outdated."""
+    head = convert.load_head(row)
+    settings = settings_of(head, row.project_id)
+    basis = _basis(row, settings)
+    key = (str(row.pk), row.revision, basis)
+    return _cache.get(key, lambda: _stored(row, basis) or _explained(row, head, settings))
+
+
+def window_of(sourced: Sourced) -> Sourced | None:
+    """The window that a person stated, which a rule takes before any other."""
+    return sourced if sourced.source is Provenance.USER else None
+
+
+def _stored(row: Session, basis: str) -> Explanation | None:
+    rows = RuleExplanation.objects.in_session(row).filter(revision=row.revision, basis=basis)
+    body = rows.values_list("body", flat=True).first()
+    try:
+        return None if body is None else decode(decompressed(body), Explanation, "explanation")
+    except GuardError:
+        return None  # of a form that this version does not know
+
+
+def _explained(row: Session, head: CoreSession, settings: Mapping[str, str]) -> Explanation:
+    return explain(head, convert.load_ledger(row), window=window_of(convert.window_in_use(row)), typed=settings)
+
+
+def _basis(row: Session, settings: Mapping[str, str]) -> str:
+    window = window_of(convert.window_in_use(row))
+    stated = None if window is None else window.value
+    return hashlib.sha256(msgspec.json.encode([ENGINE, stated, dict(settings)], order="deterministic")).hexdigest()
+
+
+def _size(explanation: Explanation) -> int:
+    return ENTRY_BYTES * (1 + len(explanation.compactions) + len(explanation.missed))
+
+
+_cache: ByteCache[Explanation] = ByteCache(CACHE_BYTES, _size)
