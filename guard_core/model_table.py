@@ -20,7 +20,7 @@ MOST_PREFIXES = 4  # names of routers in front of a model's own
 _CLOUD_PREFIX = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # "us.anthropic.", "meta."; never "gpt-4."
 
 
-class Row(NamedTuple):
+class PriceRow(NamedTuple):
     """One model as one provider serves it."""
 
     provider: Provider
@@ -42,12 +42,12 @@ class Row(NamedTuple):
 class Rows(NamedTuple):
     """What the table has of a model: the row of the host that its name begins with, its maker's, and all others."""
 
-    host: Row | None = None
-    maker: Row | None = None
-    others: tuple[Row, ...] = ()
+    host: PriceRow | None = None
+    maker: PriceRow | None = None
+    others: tuple[PriceRow, ...] = ()
 
     @property
-    def own(self) -> Row | None:
+    def own(self) -> PriceRow | None:
         """The row that is meant by the name itself."""
         return self.host or self.maker
 
@@ -74,7 +74,7 @@ def _spellings(name: str) -> Iterator[str]:
     yield from dict.fromkeys((name, plain, plain.partition(":")[0]))
 
 
-def _host(parts: list[str], tails: list[str]) -> Row | None:
+def _host(parts: list[str], tails: list[str]) -> PriceRow | None:
     """The row of the first provider that is named in front of the model and has it."""
     from genai_prices.data_snapshot import find_provider_by_id
 
@@ -82,33 +82,33 @@ def _host(parts: list[str], tails: list[str]) -> Row | None:
         provider = find_provider_by_id(_providers(), prefix) if prefix else None
         info = _first(provider.find_model(name) for name in (rest, *_spellings(rest))) if provider else None
         if provider and info:
-            return Row(provider, info)
+            return PriceRow(provider, info)
     return None
 
 
-def _maker(tails: list[str], name: str) -> Row | None:
+def _maker(tails: list[str], name: str) -> PriceRow | None:
     """The row of the provider whose models are called so, without the names in front of it."""
     return next((row for each in dict.fromkeys((*tails, *_spellings(name))) if (row := _named(each))), None)
 
 
-def _named(name: str) -> Row | None:
+def _named(name: str) -> PriceRow | None:
     """The row of the provider whose models are called exactly so."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        return Row(*get_snapshot().find_provider_model(name, None, None, None))
+        return PriceRow(*get_snapshot().find_provider_model(name, None, None, None))
     except LookupError:
         return None
 
 
 @lru_cache(maxsize=1)
-def _by_name() -> dict[str, tuple[Row, ...]]:
+def _by_name() -> dict[str, tuple[PriceRow, ...]]:
     """All rows by the model's name without a provider in front of it, as the table writes it or says it is written."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    found: dict[str, list[PriceRow]] = defaultdict(list)
     for provider in _providers():
         for info in provider.models:
             for name in dict.fromkeys(map(_last, (info.id, *_equals(info.match)))):
-                found[name].append(Row(provider, info))
+                found[name].append(PriceRow(provider, info))
     return {name: tuple(rows) for name, rows in found.items()}
 
 

@@ -47,7 +47,7 @@ class BufferRule:
 
 
 @dataclass(frozen=True)
-class Limits:
+class WindowLimits:
     """What follows from a window: all in tokens, `words` in words."""
 
     window: int
@@ -62,14 +62,14 @@ def limits(
     rule: BufferRule,
     output_share: float = defaults.OUTPUT_SHARE,
     words_per_token: float = defaults.WORDS_PER_TOKEN,
-) -> Limits:
+) -> WindowLimits:
     """Buffer, threshold and the summary's limits of a window."""
     buffer = rule.of(window)
     output = int(buffer * output_share)
     threshold = window - buffer
     if rule.buffer != "auto":
         threshold = max(0, threshold)  # a buffer set by hand may be larger than the window: then everything compacts
-    return Limits(window, buffer, threshold, output, int(output * words_per_token))
+    return WindowLimits(window, buffer, threshold, output, int(output * words_per_token))
 
 
 def parse_window(text: str) -> int:

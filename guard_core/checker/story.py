@@ -36,7 +36,7 @@ class Wrong(Exception):
     """A claim does not hold."""
 
 
-class Counted(NamedTuple):
+class CheckedCompaction(NamedTuple):
     """A compaction that counts: its place among all recorded ones, the first call after it (-1: none), who asked."""
 
     place: int
@@ -154,7 +154,7 @@ class Story:
         ]
 
     @cached_property
-    def compactions(self) -> list[Counted]:
+    def compactions(self) -> list[CheckedCompaction]:
         """The recorded compactions that count: no edits or resumes, unless their recorder gives the tokens before."""
         real = [
             place
@@ -163,7 +163,7 @@ class Story:
         ]
         latest = [max((place for place in real if place <= current), default=-1) for current in self.places]
         return [
-            Counted(
+            CheckedCompaction(
                 place,
                 latest.index(place) if place in latest else -1,
                 self.session.compactions[place].trigger.lower() in MANUAL_WORDS,
@@ -171,7 +171,7 @@ class Story:
             for place in real
         ]
 
-    def compaction(self, index: int) -> Counted:
+    def compaction(self, index: int) -> CheckedCompaction:
         if not 0 <= index < len(self.compactions):
             raise Wrong(f"there is no compaction {index}, but {len(self.compactions)}")
         return self.compactions[index]
@@ -275,8 +275,8 @@ class Replay(Story):
         return [max(0, int(count)) for count in self.trace.columns["modelled_prompt_tokens"]]
 
     @cached_property
-    def compactions(self) -> list[Counted]:
-        return [Counted(place, record.step, False) for place, record in enumerate(self.trace.compactions)]
+    def compactions(self) -> list[CheckedCompaction]:
+        return [CheckedCompaction(place, record.step, False) for place, record in enumerate(self.trace.compactions)]
 
     def before(self, index: int) -> int:
         record = self.record(index)

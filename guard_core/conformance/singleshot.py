@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from guard_core.conformance.compare import Comparison, Verdict
-from guard_core.conformance.vectors import Constants, Row, SingleshotFile, VectorError, convert, parse
+from guard_core.conformance.vectors import Constants, SingleshotFile, SingleshotRow, VectorError, convert, parse
 from guard_core.costs import EVENT_COLUMNS, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MODEL, USER
 from guard_core.ledger import STEP_COLUMNS, Ledger
 from guard_core.policies import Policy, get_policy
@@ -42,7 +42,7 @@ def _check_row(
     found: Comparison,
     file: SingleshotFile,
     where: str,
-    row: Row,
+    row: SingleshotRow,
     ledgers: dict[str, Ledger],
     usual: dict[tuple[str, str], int],
 ) -> None:
@@ -61,7 +61,7 @@ def _check_row(
         found.equal(where, "param", row.param, row.window)
 
 
-def _usual_summaries(rows: list[Row]) -> dict[tuple[str, str], int]:
+def _usual_summaries(rows: list[SingleshotRow]) -> dict[tuple[str, str], int]:
     """The length of the fixed summary of each table: what most of its rows say.
 
     One row that says otherwise is a difference; where several do, the rows themselves are taken at their word.
@@ -91,7 +91,7 @@ def _ledger(contents: list[tuple[str, str, int]]) -> Ledger:
     return Ledger(events, steps, usage_ratio=1.0, usage_reported_from=1)
 
 
-def _policy(file: SingleshotFile, row: Row, *, tail: bool) -> Policy:
+def _policy(file: SingleshotFile, row: SingleshotRow, *, tail: bool) -> Policy:
     constants = file.profiles[row.profile]
     sliding = row.strategy == "sliding_window"
     changes: dict[str, Any] = {"max_turns": row.param} if sliding else {}
@@ -103,7 +103,7 @@ def _policy(file: SingleshotFile, row: Row, *, tail: bool) -> Policy:
     return get_policy(_POLICIES[row.strategy], profile="tail", max_passes=passes, recent_ratio=ratio, **changes)
 
 
-def _figures(file: SingleshotFile, row: Row, ledger: Ledger, size: int, *, tail: bool) -> dict[str, Any]:
+def _figures(file: SingleshotFile, row: SingleshotRow, ledger: Ledger, size: int, *, tail: bool) -> dict[str, Any]:
     policy = _policy(file, row, tail=tail)
     trace = replay(ledger, policy, window=row.window, summarizer=FixedSummaries(size), request="")
     passes = trace.compactions[0].passes if trace.compactions else ()
@@ -128,7 +128,7 @@ def _figures(file: SingleshotFile, row: Row, ledger: Ledger, size: int, *, tail:
 
 
 def _pass_rows(
-    trace: Trace, passes: tuple[Pass, ...], fields: list[str], row: Row, policy: Policy, *, tail: bool
+    trace: Trace, passes: tuple[Pass, ...], fields: list[str], row: SingleshotRow, policy: Policy, *, tail: bool
 ) -> list[list[int]]:
     rows = []
     sliding = row.strategy == "sliding_window"
@@ -155,7 +155,7 @@ def _pass_rows(
     return rows
 
 
-def _investigation(row: Row, ledger: Ledger, policy: Policy, size: int) -> dict[str, Any]:
+def _investigation(row: SingleshotRow, ledger: Ledger, policy: Policy, size: int) -> dict[str, Any]:
     """The source's investigation loop: while raw tokens are over the threshold, the summary replaces everything."""
     before, threshold = int(ledger.prefix("text_tokens")[-1]), policy.settings.limits(row.window).threshold
     wrapped = wrapped_bytes(size, policy.settings.marker_dash) // 4

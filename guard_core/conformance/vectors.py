@@ -181,7 +181,7 @@ class FunctionFile(msgspec.Struct, frozen=True):
     constants: dict[str, Constants] | None = None
 
 
-class Row(msgspec.Struct, frozen=True):
+class SingleshotRow(msgspec.Struct, frozen=True):
     """One row of a single-shot file."""
 
     profile: str
@@ -211,7 +211,7 @@ class SingleshotFile(msgspec.Struct, frozen=True):
     profiles: dict[str, dict[str, Any]]
     pass_fields: dict[str, list[str]]
     conversations: dict[str, list[tuple[str, str, Tokens]]]
-    rows: list[Row]
+    rows: list[SingleshotRow]
 
 
 class _Head(msgspec.Struct, frozen=True):

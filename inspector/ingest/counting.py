@@ -63,7 +63,7 @@ class Watcher(Protocol):
         """So many of those stored are not in the session after all."""
 
 
-class Counted(NamedTuple):
+class CountedSession(NamedTuple):
     """A session without its texts, which are stored, and what is computed of it."""
 
     session: CoreSession
@@ -81,7 +81,7 @@ def count_file(
     *,
     own_process_from: int = OWN_PROCESS_FROM,
     meanwhile: Callable[[], object],
-) -> tuple[Done, list[Counted]]:
+) -> tuple[Done, list[CountedSession]]:
     """Read a recording and store the texts of its sessions. Returns facts of the file, and the sessions counted.
 
     The events of sessions that continue stored ones are stored under the rows of those, later.
@@ -116,7 +116,7 @@ class _Intake:
     """Takes the messages of a reader."""
 
     def __init__(self, continuation: Continuation, watch: Watcher, pool: ThreadPoolExecutor) -> None:
-        self.counted: list[Counted] = []
+        self.counted: list[CountedSession] = []
         self._ended: End | None = None  # counted when the next one begins, or the reader has gone with its memory
         self._done: Done | None = None
         self._continuation, self._watch, self._pool = continuation, watch, pool
@@ -193,7 +193,7 @@ class _Intake:
         facts = Facts(session, ledger, attribution, _in_use(session, judged, recording), words, settings)
         counts = session_counts(facts, self._tally.tools.counts)
         stored = attribution if ledger.event_count else None
-        self.counted.append(Counted(session, ledger, stored, judged.sourced, counts, facts.explanation))
+        self.counted.append(CountedSession(session, ledger, stored, judged.sourced, counts, facts.explanation))
 
     def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
         """Events on their way to a look that takes time; the import may be cancelled meanwhile."""

@@ -23,7 +23,7 @@ from guard_core.sessions import Sourced
 from inspector.data_folder.uncertain import uncertain
 from inspector.figures.first_look import look_of
 from inspector.ingest.continuation import Continuation
-from inspector.ingest.counting import OWN_PROCESS_FROM, Counted, count_file
+from inspector.ingest.counting import OWN_PROCESS_FROM, CountedSession, count_file
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.reading.reader import BATCH, Options
 from inspector.ingest.uploads import Received, drop_unused, keep
@@ -355,7 +355,7 @@ def _look_first(recording: Recording, watch: Watch) -> None:
         watch.look(found, whole=False)
 
 
-def _report(found: Done, counted: list[Counted], watch: Watch) -> Report:
+def _report(found: Done, counted: list[CountedSession], watch: Watch) -> Report:
     notes = found.notes
     facts = msgspec.structs.asdict(found.facts)
     facts.pop("format")

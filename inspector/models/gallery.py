@@ -26,7 +26,7 @@ class GalleryRun(Owned):
     done = models.IntegerField(default=0)  # scenarios played
     total = models.IntegerField(default=0)
     message = models.TextField(blank=True, default="")
-    result = models.BinaryField(null=True)  # JSON of pages.gallery.runs.Row, zstd
+    result = models.BinaryField(null=True)  # JSON of pages.gallery.table.ResultRow, zstd
     attempts = models.IntegerField(default=0)
     lease = models.CharField(max_length=32, blank=True, default="")  # fencing token of the worker that runs it
     heartbeat = models.DateTimeField(null=True)

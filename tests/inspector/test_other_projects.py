@@ -34,7 +34,7 @@ from inspector.models import (
 )
 from inspector.models.windows import stated_window
 from inspector.pages.gallery import runs
-from inspector.pages.gallery.table import Guard
+from inspector.pages.gallery.table import PolicyChoice
 from inspector.pages.library import tagging
 from inspector.pages.window import stating
 from inspector.storage import deleting, search
@@ -259,7 +259,7 @@ def test_a_window_is_stated_for_the_models_of_one_project(theirs, import_into):
 
 
 def test_a_run_of_the_gallery_is_played_anew_for_another_project(theirs, other):
-    none = (Guard("none", ""),)
+    none = (PolicyChoice("none", ""),)
     known = runs.latest_run(other, none, GalleryRun.State.DONE)
     assert known is not None
     assert runs.latest_run(default_project(), none) is None
@@ -270,7 +270,7 @@ def test_old_runs_make_room_in_their_own_project_alone(theirs, other):
     mine = default_project()
     for number in range(runs.KEPT_RUNS + 5):
         GalleryRun.objects.of(mine).create(choice=f"c{number}", engine="1", state="done")
-    run = runs.start_run(mine, (Guard("none", ""),))
+    run = runs.start_run(mine, (PolicyChoice("none", ""),))
     runs.run_gallery(str(run.pk))
     assert GalleryRun.objects.of(mine).count() == runs.KEPT_RUNS
     assert GalleryRun.objects.of(other).count() == 1

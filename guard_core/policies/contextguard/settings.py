@@ -16,7 +16,7 @@ from guard_core import defaults
 from guard_core.errors import SettingError
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, TEXT, PolicyKind, Profile, Setting
 from guard_core.tokens.calibration import Factors
-from guard_core.window import BufferRule, Limits, limits
+from guard_core.window import BufferRule, WindowLimits, limits
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Settings:
         names = ("buffer", "large_window", "large_inclusive", "large_buffer", "small_ratio")
         return BufferRule(**{name: getattr(self, name) for name in names})
 
-    def limits(self, window: int) -> Limits:
+    def limits(self, window: int) -> WindowLimits:
         """Buffer, threshold and summary limits of a window; the same at every step of a replay, so made once."""
         if window not in self._limits:
             self._limits[window] = limits(window, self.rule, self.output_share, self.words_per_token)
         return self._limits[window]
 
     @cached_property
-    def _limits(self) -> dict[int, Limits]:
+    def _limits(self) -> dict[int, WindowLimits]:
         return {}
 
 

@@ -10,11 +10,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from guard_core import defaults
+from guard_core.errors import SettingError
 from guard_core.policies import POLICIES
 from guard_core.simulator.flow import Simulation, Turn
 from guard_core.simulator.scenarios import Scenario, server_tools
-from inspector.pages.gallery.table import Guard, all_profiles, guards
+from guard_core.sizes import parse_count
+from inspector.pages.gallery.table import PolicyChoice, all_profiles, guards
 from inspector.pages.shared.numbers import turn_index, turn_number
+from inspector.replays.choice import sentence
 
 MAX_TURNS = 1_000
 MAX_STEPS = 4_000  # model calls: one a turn, and one for parallel results or one for each result of a chain
@@ -31,22 +34,16 @@ LIMITS = (
     f"At most {MAX_TURNS:,} turns, {MAX_RESULTS} results a turn, {MAX_STEPS:,} model calls and "
     f"{MAX_TEXT // 1_000_000} MB of text in all; one message or result at most {MAX_MESSAGE // 1_000_000} MB."
 )
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-_SIZE = re.compile(r"(\d{1,12}(?:[_.]\d{1,6})*)\s*([kKmM]?)")
 _NAMED = re.compile(r"(?:([\w./+-]{1,60}):)?([\d_.]+\s*[kKmM]?)")
 _COUNT = re.compile(r"(\d{1,6})x")
 
 
 def size(text: str, what: str, most: int, least: int = 0) -> int:
     """A number as typed: 1500, 1_500, 1.5k, 2M. Raises ValidationError, naming what is allowed."""
-    found = _SIZE.fullmatch(text.strip())
-    value = -1
-    if found:
-        digits, unit = found[1].replace("_", ""), found[2].lower()
-        value = round(float(digits) * _UNITS[unit]) if digits.count(".") <= 1 else -1
-    if not least <= value <= most:
-        raise ValidationError(f"{what} is a number from {least:,} to {most:,}, such as 500, 2k or 1.5M.")
-    return value
+    try:
+        return parse_count(text, what, least, most)
+    except SettingError as error:
+        raise ValidationError(sentence(error)) from error
 
 
 def sized(text: str, what: str, default: str, most: int) -> tuple[tuple[str, int], ...]:
@@ -70,7 +67,7 @@ class SizeField(forms.CharField):
     def __init__(self, label: str, most: int, least: int = 0, help_text: str = "", **options: Any) -> None:
         self.most, self.least = most, least
         attrs = {"class": "input", "inputmode": "text", "autocomplete": "off"}
-        wrong = f"{label} is a number from {least:,} to {most:,}, such as 500, 2k or 1.5M."
+        wrong = f"{label} is a whole number from {least:,} to {most:,}, such as 500, 2k or 1.5M."
         messages = {"required": wrong, "max_length": wrong}
         widget = forms.TextInput(attrs=attrs)
         super().__init__(
@@ -178,8 +175,8 @@ class ScenarioForm(forms.Form):
         return simulation
 
     @property
-    def chosen_guard(self) -> Guard:
-        return Guard(*(self.cleaned_data.get("guard") or "contextguard/current").partition("/")[::2])
+    def chosen_guard(self) -> PolicyChoice:
+        return PolicyChoice(*(self.cleaned_data.get("guard") or "contextguard/current").partition("/")[::2])
 
     @property
     def name(self) -> str:

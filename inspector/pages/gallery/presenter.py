@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from guard_core.simulator.flow import Simulation
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
 from inspector.figures.sparkline import Trend, sparkline, words
-from inspector.pages.gallery.table import Guard, Need, Row
+from inspector.pages.gallery.table import Need, PolicyChoice, ResultRow
 from inspector.pages.shared.numbers import counted, percent, short, tokens, turn_number
 
 GROUPS = {
@@ -53,7 +53,7 @@ class Filter:
     sort: str = ""
     page: int = 1
 
-    def query(self, chosen: Sequence[Guard], **changes: Any) -> str:
+    def query(self, chosen: Sequence[PolicyChoice], **changes: Any) -> str:
         """The address of the table with changes; defaults are left out, a change of filter goes to the first page."""
         changed = replace(self, **({"page": 1} | changes))
         pairs = [("policy", name) for name in dict.fromkeys(guard.policy for guard in chosen)]
@@ -90,7 +90,7 @@ def group_of(scenario: Scenario) -> str:
     return "document-001" if scenario.since == "early" else "later"
 
 
-def fits(row: Row, chosen: Filter) -> bool:
+def fits(row: ResultRow, chosen: Filter) -> bool:
     """Is a row among those that the filter shows."""
     scenario = SCENARIOS[row.scenario]
     kinds = {"failure": row.fails, "overflow": row.overflow_steps > 0, "loop": row.loops > 0, "unmet": row.unmet}
@@ -102,7 +102,7 @@ def fits(row: Row, chosen: Filter) -> bool:
     )
 
 
-_SORTS: dict[str, Callable[[Row], Any]] = {
+_SORTS: dict[str, Callable[[ResultRow], Any]] = {
     "name": lambda row: row.scenario.lower(),
     "window": lambda row: row.trend.window,
     "turns": lambda row: _turns(SCENARIOS[row.scenario]),
@@ -116,14 +116,14 @@ _SORTS: dict[str, Callable[[Row], Any]] = {
 }
 
 
-def ordered(rows: Sequence[Row], sort: str) -> list[Row]:
+def ordered(rows: Sequence[ResultRow], sort: str) -> list[ResultRow]:
     """The rows in the order asked for; without one, as the gallery has them."""
     if not sort:
         return list(rows)
     return sorted(rows, key=_SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def headings(chosen: Filter, found: Sequence[Guard]) -> list[dict[str, Any]]:
+def headings(chosen: Filter, found: Sequence[PolicyChoice]) -> list[dict[str, Any]]:
     """The headings: each a link that sorts, numbers largest first, and turns round at the second click."""
     heads = []
     for key, label, numeric, title in COLUMNS:
@@ -143,7 +143,7 @@ def headings(chosen: Filter, found: Sequence[Guard]) -> list[dict[str, Any]]:
     return heads
 
 
-def switches(chosen: Filter, found: Sequence[Guard], rows: Sequence[Row]) -> list[dict[str, Any]]:
+def switches(chosen: Filter, found: Sequence[PolicyChoice], rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """The three filters as groups of links, with how many rows each would show."""
 
     def link(name: str, value: str, label: str) -> dict[str, Any]:
@@ -161,14 +161,14 @@ def switches(chosen: Filter, found: Sequence[Guard], rows: Sequence[Row]) -> lis
     ]
 
 
-def table_row(row: Row, *, many: bool) -> dict[str, Any]:
+def table_row(row: ResultRow, *, many: bool) -> dict[str, Any]:
     """One row as cells."""
     scenario = SCENARIOS[row.scenario]
     return {
         "name": row.scenario,
         "about": about(scenario),
-        "guard": Guard(row.policy, row.profile).name if many else "",
-        "guard_value": Guard(row.policy, row.profile).name,
+        "guard": PolicyChoice(row.policy, row.profile).name if many else "",
+        "guard_value": PolicyChoice(row.policy, row.profile).name,
         "window": short(row.trend.window),
         "turns": f"{_turns(scenario):,}",
         "ratio": " / ".join(f"{made.ratio:g}" for made in scenario.simulations),
@@ -184,7 +184,7 @@ def table_row(row: Row, *, many: bool) -> dict[str, Any]:
         "needs": [need_cell(need) for need in row.needs],
         "fails": row.fails,
         "trend": picture(row.trend, row),
-        "query": urlencode({"scenario": row.scenario, "guard": Guard(row.policy, row.profile).name}),
+        "query": urlencode({"scenario": row.scenario, "guard": PolicyChoice(row.policy, row.profile).name}),
     }
 
 
@@ -201,7 +201,7 @@ def need_cell(need: Need) -> dict[str, str]:
     return {"text": f"{'✓' if need.met else '✕ not met:'} {text}{found}", "class": "" if need.met else "is-unmet"}
 
 
-def picture(shown: Trend, row: Row) -> dict[str, Any]:
+def picture(shown: Trend, row: ResultRow) -> dict[str, Any]:
     """The trend picture and its sentence."""
     drawn = sparkline(shown)
     marks = " ".join(f"M{x} 1l-3 -5h6z" for x in drawn.compactions)
@@ -238,7 +238,7 @@ def _turns(scenario: Scenario) -> int:
     return sum(len(made.turns) for made in scenario.simulations)
 
 
-def totals(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def totals(rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """The head's figures over all rows of a run, in words where there is nothing to count."""
     return [
         {"name": "Rows", "value": f"{len(rows):,}", "note": "one for each scenario and policy", "class": ""},

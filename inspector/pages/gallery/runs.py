@@ -26,7 +26,7 @@ from inspector.ingest.uploads import receive
 from inspector.jobs.leased import LeasedJob
 from inspector.models import Import, Project
 from inspector.models.gallery import GalleryRun
-from inspector.pages.gallery.table import Guard, Row, rows_for
+from inspector.pages.gallery.table import PolicyChoice, ResultRow, rows_for
 
 LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
 NOTE_EVERY = 0.1  # seconds between two notes of progress
@@ -43,23 +43,23 @@ def engine_key() -> str:
     return f"{__version__}-{SHAPE}-{digest.hexdigest()[:16]}"
 
 
-def choice_key(chosen: Iterable[Guard]) -> str:
+def choice_key(chosen: Iterable[PolicyChoice]) -> str:
     """The chosen policies as they are stored: "policy/profile" each, spaces between them."""
     return " ".join(guard.name for guard in chosen)
 
 
-def guards_of(run: GalleryRun) -> tuple[Guard, ...]:
+def guards_of(run: GalleryRun) -> tuple[PolicyChoice, ...]:
     """The policies that a run was for, read from its stored choice."""
-    return tuple(Guard(*name.partition("/")[::2]) for name in run.choice.split())
+    return tuple(PolicyChoice(*name.partition("/")[::2]) for name in run.choice.split())
 
 
-def latest_run(project: Project, chosen: Iterable[Guard], *states: str) -> GalleryRun | None:
+def latest_run(project: Project, chosen: Iterable[PolicyChoice], *states: str) -> GalleryRun | None:
     """The newest run of a choice in a project, by state if wanted; results of another engine do not count."""
     found = GalleryRun.objects.of(project).filter(choice=choice_key(chosen), engine=engine_key())
     return (found.filter(state__in=states) if states else found).order_by("-created").first()
 
 
-def start_run(project: Project, chosen: tuple[Guard, ...]) -> GalleryRun:
+def start_run(project: Project, chosen: tuple[PolicyChoice, ...]) -> GalleryRun:
     """The run under way for this choice, the result that is there, or a new job."""
     known = latest_run(project, chosen, *UNDER_WAY, GalleryRun.State.DONE)
     if known is not None:
@@ -128,12 +128,12 @@ def run_gallery(run_id: str, scenarios: Iterable[Scenario] | None = None, note_e
 
 
 def play_all(
-    chosen: tuple[Guard, ...],
+    chosen: tuple[PolicyChoice, ...],
     note: Callable[[int], None] = lambda done: None,
     scenarios: Iterable[Scenario] | None = None,
-) -> list[Row]:
+) -> list[ResultRow]:
     """All scenarios (or these) under all guards; `note` hears how many scenarios are done."""
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     for done, scenario in enumerate(SCENARIOS.values() if scenarios is None else scenarios, 1):
         rows += rows_for(scenario, chosen)
         note(done)
@@ -160,16 +160,16 @@ def _drop_old(project: int) -> None:
     runs.exclude(pk__in=list(kept)).exclude(state__in=UNDER_WAY).delete()
 
 
-def packed(rows: list[Row]) -> bytes:
+def packed(rows: list[ResultRow]) -> bytes:
     """The table of a run as it is stored, compressed."""
     return zstandard.compress(msgspec.json.encode(rows))
 
 
-def rows_of(run: GalleryRun | None) -> list[Row]:
+def rows_of(run: GalleryRun | None) -> list[ResultRow]:
     """The table of a run that is done; nothing for any other."""
     if run is None or run.state != GalleryRun.State.DONE or run.result is None:
         return []
-    return msgspec.json.decode(zstandard.decompress(bytes(run.result)), type=list[Row])
+    return msgspec.json.decode(zstandard.decompress(bytes(run.result)), type=list[ResultRow])
 
 
 # ---- a scenario as a session

@@ -22,7 +22,7 @@ from guard_core.trace import Trace
 from inspector.figures.sparkline import Trend, trend
 
 
-class Guard(NamedTuple):
+class PolicyChoice(NamedTuple):
     """A policy and its profile; "" for a policy that has none."""
 
     policy: str
@@ -42,8 +42,8 @@ class Need(msgspec.Struct, frozen=True):
     wanted: int = 0
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One scenario under one guard. Tokens are modelled prompt tokens; steps count from 0 over all simulations."""
+class ResultRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One scenario under one policy. Tokens are modelled prompt tokens; steps count from 0 over all simulations."""
 
     scenario: str
     policy: str
@@ -77,7 +77,7 @@ def profiles_of(policy: str) -> tuple[str, ...]:
     return policy_kind(policy).profile_names
 
 
-def guards(policies: Iterable[str], profiles: Iterable[str]) -> tuple[Guard, ...]:
+def guards(policies: Iterable[str], profiles: Iterable[str]) -> tuple[PolicyChoice, ...]:
     """Every chosen policy under every chosen profile it knows, else under its default. Raises UnknownName."""
     chosen, wanted = set(policies), set(profiles)
     if unknown := sorted(chosen.difference(POLICIES)):
@@ -87,11 +87,11 @@ def guards(policies: Iterable[str], profiles: Iterable[str]) -> tuple[Guard, ...
     return tuple(guard for policy in POLICIES if policy in chosen for guard in _of_policy(policy, wanted))
 
 
-def _of_policy(policy: str, wanted: set[str]) -> Iterator[Guard]:
+def _of_policy(policy: str, wanted: set[str]) -> Iterator[PolicyChoice]:
     known = profiles_of(policy)
     order = [name for name in all_profiles() if name in known and name in wanted]
     for profile in order or known[:1] or ("",):
-        yield Guard(policy, profile)
+        yield PolicyChoice(policy, profile)
 
 
 def all_profiles() -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def all_profiles() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for policy in POLICIES for name in profiles_of(policy)))
 
 
-def make_policy(guard: Guard) -> Policy:
+def make_policy(guard: PolicyChoice) -> Policy:
     """The policy of a guard."""
     return get_policy(guard.policy, **({"profile": guard.profile} if guard.profile else {}))
 
@@ -112,20 +112,20 @@ def ledger_of(simulation: Simulation) -> Ledger:
     return Ledger.of(play(simulation).session)
 
 
-def play_trace(simulation: Simulation, guard: Guard, ledger: Ledger | None = None) -> Trace:
+def play_trace(simulation: Simulation, guard: PolicyChoice, ledger: Ledger | None = None) -> Trace:
     """A simulation under a guard. As in the source's simulator, the continuation names no request."""
     made = FixedSummaries(simulation.summary_bytes)
     played = ledger or ledger_of(simulation)
     return replay(played, make_policy(guard), window=simulation.window, summarizer=made, request="")
 
 
-def rows_for(scenario: Scenario, chosen: Iterable[Guard]) -> list[Row]:
+def rows_for(scenario: Scenario, chosen: Iterable[PolicyChoice]) -> list[ResultRow]:
     """A scenario under every guard; it is played once."""
     ledgers = [ledger_of(simulation) for simulation in scenario.simulations]
     return [row_of(scenario, guard, ledgers) for guard in chosen]
 
 
-def row_of(scenario: Scenario, guard: Guard, ledgers: Iterable[Ledger]) -> Row:
+def row_of(scenario: Scenario, guard: PolicyChoice, ledgers: Iterable[Ledger]) -> ResultRow:
     """A scenario's simulations under a guard, added up."""
     traces = [play_trace(*pair) for pair in zip(scenario.simulations, repeat(guard), ledgers, strict=False)]
     columns = {name: np.concatenate([trace.columns[name] for trace in traces]) for name in traces[0].columns}
@@ -135,7 +135,7 @@ def row_of(scenario: Scenario, guard: Guard, ledgers: Iterable[Ledger]) -> Row:
     counted = sum(map(count_injections, traces))
     put_in = (columns["heuristic_sent"] < columns["heuristic_built"]) & (columns["summary_bytes"] > 0)
     first = np.flatnonzero(over)
-    return Row(
+    return ResultRow(
         scenario=scenario.name,
         policy=guard.policy,
         profile=guard.profile,
@@ -153,7 +153,7 @@ def row_of(scenario: Scenario, guard: Guard, ledgers: Iterable[Ledger]) -> Row:
     )
 
 
-def needs_of(scenario: Scenario, guard: Guard, counted: int, overflows: int, loop: int) -> tuple[Need, ...]:
+def needs_of(scenario: Scenario, guard: PolicyChoice, counted: int, overflows: int, loop: int) -> tuple[Need, ...]:
     """What the source's test asserts, judged; its check for loops is replaced by a real one."""
     expected = scenario.expected
     judged = not (guard.profile in ("tail", "early") and scenario.since == "current")

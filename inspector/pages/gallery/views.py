@@ -24,13 +24,13 @@ from inspector.pages.gallery import presenter, preview
 from inspector.pages.gallery import runs as service
 from inspector.pages.gallery import step as telling
 from inspector.pages.gallery.form import LIMITS, START, ScenarioForm, from_scenario
-from inspector.pages.gallery.table import Guard, Row, all_profiles, guards, make_policy, play_trace
+from inspector.pages.gallery.table import PolicyChoice, ResultRow, all_profiles, guards, make_policy, play_trace
 from inspector.pages.session.frame import number, other_step_note, step_of
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.numbers import step_number, turn_number
 from inspector.pages.shared.project import project_of
 
-DEFAULT = (Guard(DEFAULT_POLICY, POLICIES[DEFAULT_POLICY].default_profile),)
+DEFAULT = (PolicyChoice(DEFAULT_POLICY, POLICIES[DEFAULT_POLICY].default_profile),)
 FIRST_STEP = "TimingGap_CalibratedHeuristicPreventsOverflow"  # where the count of the step before is too old
 FIRST_STEP_AT = 1
 
@@ -151,7 +151,7 @@ def gallery_step(request: HttpRequest) -> HttpResponse:
     return render(request, "inspector/gallery/step.html", context, status=status)
 
 
-def _step_context(request: HttpRequest, scenario: Scenario, guard: Guard) -> dict[str, Any]:
+def _step_context(request: HttpRequest, scenario: Scenario, guard: PolicyChoice) -> dict[str, Any]:
     part = number(request, "part", 1, 1, len(scenario.simulations))
     simulation = scenario.simulations[part - 1]
     flow = play(simulation)
@@ -202,7 +202,7 @@ def _step_links(more: dict[str, Any], at: int, last: int, fired: list[int]) -> l
     ]
 
 
-def _chosen(policies: list[str], profiles: list[str]) -> tuple[tuple[Guard, ...], str]:
+def _chosen(policies: list[str], profiles: list[str]) -> tuple[tuple[PolicyChoice, ...], str]:
     """The guards of an address; the default and a sentence where it names what does not exist."""
     if not policies and not profiles:
         return DEFAULT, ""
@@ -212,7 +212,7 @@ def _chosen(policies: list[str], profiles: list[str]) -> tuple[tuple[Guard, ...]
         return DEFAULT, f"{_sentence(error)}."
 
 
-def _one_guard(name: str) -> tuple[Guard, str]:
+def _one_guard(name: str) -> tuple[PolicyChoice, str]:
     if not name:
         return DEFAULT[0], ""
     policy, _, profile = name.partition("/")
@@ -220,7 +220,7 @@ def _one_guard(name: str) -> tuple[Guard, str]:
     return chosen[0], error
 
 
-def _chooser(chosen: tuple[Guard, ...]) -> dict[str, Any]:
+def _chooser(chosen: tuple[PolicyChoice, ...]) -> dict[str, Any]:
     policies, profiles = {guard.policy for guard in chosen}, {guard.profile for guard in chosen}
     return {
         "policies": [(name, name in policies) for name in POLICIES],
@@ -228,7 +228,7 @@ def _chooser(chosen: tuple[Guard, ...]) -> dict[str, Any]:
     }
 
 
-def _table(rows: list[Row], found: presenter.Filter, chosen: tuple[Guard, ...]) -> dict[str, Any]:
+def _table(rows: list[ResultRow], found: presenter.Filter, chosen: tuple[PolicyChoice, ...]) -> dict[str, Any]:
     fitting = presenter.ordered([row for row in rows if presenter.fits(row, found)], found.sort)
     pages = max(1, -(-len(fitting) // presenter.PAGE))
     page = min(found.page, pages)

@@ -27,7 +27,7 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Row:
+class MessageRow:
     """One message of a request, or one event that is not in it any more."""
 
     state: str
@@ -38,7 +38,7 @@ class Row:
     position: int | None = None  # index in the request; None: it is not in it
     form: str = ""  # the form that the policy sends the log in; it changes some events
 
-    def sent(self, event: Event | None) -> Row:
+    def sent(self, event: Event | None) -> MessageRow:
         """The row with what was sent of the log's own event, where a form changed it."""
         if not self.form or event is None:
             return self
@@ -49,10 +49,10 @@ class Row:
 
 def rows_of(
     view: View, start: int, stop: int, inserted: Sequence[Event] = (), repeated: frozenset[int] = frozenset()
-) -> list[Row]:
+) -> list[MessageRow]:
     """The messages `start` to `stop` (exclusive) of a view, in its order. `inserted` are those that its recorded
     compaction or resumed history brought; `repeated` says which of them repeat the log."""
-    rows: list[Row] = []
+    rows: list[MessageRow] = []
     position = 0
     for segment in view:
         count = content_count((segment,))
@@ -66,20 +66,20 @@ def rows_of(
 
 def _segment_rows(
     segment: Segment, low: int, high: int, inserted: Sequence[Event], repeated: frozenset[int]
-) -> list[Row]:
+) -> list[MessageRow]:
     match segment:
         case Span(first, _, form):
-            return [Row(KEPT, index, form=form) for index in range(first + low, first + high)]
+            return [MessageRow(KEPT, index, form=form) for index in range(first + low, first + high)]
         case Rewritten(event=index, message=message, reason=reason):
-            return [Row(REWRITTEN, index, message, reason)]
+            return [MessageRow(REWRITTEN, index, message, reason)]
         case Inserted(index):
             text = inserted[index] if index < len(inserted) else None
             if index in repeated:
-                return [Row(REPEATED, None, text, "repeated by the resumed history")]
-            return [Row(INSERTED, None, text, "inserted by the recorded compaction")]
+                return [MessageRow(REPEATED, None, text, "repeated by the resumed history")]
+            return [MessageRow(INSERTED, None, text, "inserted by the recorded compaction")]
         case Synthetic(kind=kind, text=text, bytes=size):
             words = text if text is not None else f"({size:,} bytes; only the size of this text is modelled)"
-            return [Row(INSERTED, None, Event(Role.USER, (TextPart(words),)), kind, size)]
+            return [MessageRow(INSERTED, None, Event(Role.USER, (TextPart(words),)), kind, size)]
 
 
 def gone_ranges(view: View, at: int) -> list[range]:
@@ -96,14 +96,15 @@ def gone_ranges(view: View, at: int) -> list[range]:
     return gone
 
 
-def gone_rows(gone: Sequence[range], start: int, stop: int, seen: Sequence[range]) -> list[Row]:
+def gone_rows(gone: Sequence[range], start: int, stop: int, seen: Sequence[range]) -> list[MessageRow]:
     """The rows `start` to `stop` of the events that are gone. `seen`: what a summary was made of."""
-    rows: list[Row] = []
+    rows: list[MessageRow] = []
     position = 0
     for part in gone:
         low, high = max(start, position), min(stop, position + len(part))
         rows += [
-            Row(_gone_state(index, seen), index) for index in part[max(0, low - position) : max(0, high - position)]
+            MessageRow(_gone_state(index, seen), index)
+            for index in part[max(0, low - position) : max(0, high - position)]
         ]
         position += len(part)
     return rows
@@ -114,7 +115,7 @@ def _gone_state(index: int, seen: Sequence[range]) -> str:
 
 
 def present(
-    row: Row, event: Event | None, heuristic: int | None, attributed: int | None, source: str
+    row: MessageRow, event: Event | None, heuristic: int | None, attributed: int | None, source: str
 ) -> dict[str, Any]:
     """A row for the template. `event` is the log's own; a row that was sent otherwise shows what was sent."""
     row = row.sent(event)

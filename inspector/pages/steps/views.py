@@ -32,7 +32,7 @@ from inspector.pages.shared.numbers import (
     tokens,
     turn_number,
 )
-from inspector.pages.shared.requests import PAGE, Row
+from inspector.pages.shared.requests import PAGE, MessageRow
 from inspector.pages.shared.simulator import step_query
 from inspector.pages.steps import presenter
 from inspector.storage import convert
@@ -335,13 +335,13 @@ def _seen(page: Frame, view: View, at: int) -> list[range]:
     return [held for view in views for held in kept_events(view)]
 
 
-def _presented(page: Frame, rows: list[Row], at: int) -> list[dict[str, Any]]:
+def _presented(page: Frame, rows: list[MessageRow], at: int) -> list[dict[str, Any]]:
     events = convert.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
     counts = load_counts(page.row)
     return [_message(page, row, events, at, counts) for row in rows]
 
 
-def _message(page: Frame, row: Row, events: dict[int, Event], at: int, counts: Any) -> dict[str, Any]:
+def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, counts: Any) -> dict[str, Any]:
     event = events.get(row.event) if row.event is not None else None
     heuristic, attributed, source = _costs(page, row)
     shown = requests.present(row, event, heuristic, attributed, source)
@@ -364,7 +364,7 @@ def _started(page: Frame, part: Part) -> dict[str, str]:
     return {}
 
 
-def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:
+def _fold(page: Frame, row: MessageRow, part: dict[str, Any], at: int) -> None:
     """Where the rest of a long part comes from: the log, or the request itself for what is not in the log."""
     if part["next"] is None:
         return
@@ -377,7 +377,7 @@ def _fold(page: Frame, row: Row, part: dict[str, Any], at: int) -> None:
     part["more_chars"] = f"{part['left']:,}"
 
 
-def _costs(page: Frame, row: Row) -> tuple[int | None, int | None, str]:
+def _costs(page: Frame, row: MessageRow) -> tuple[int | None, int | None, str]:
     """Heuristic tokens, attributed tokens, and where the latter come from."""
     if row.size is not None:
         return row.size // 4, None, ""

@@ -68,18 +68,18 @@ def test_all_text_together_is_bounded():
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("window", "0", "Context window is a number from 256 to"),
-        ("window", "", "Context window is a number from 256 to"),
+        ("window", "0", "Context window is a whole number from 256 to"),
+        ("window", "", "Context window is a whole number from 256 to"),
         ("ratio", "nan", "Ratio is a number from 0.1 to 20"),
         ("ratio", "99", "Ratio is a number from 0.1 to 20"),
-        ("turns", "1.2.3", "Turns is a number from 1"),
-        ("turns", "9" * 18, "Turns is a number from 1"),
+        ("turns", "1.2.3", "Turns is a whole number from 1"),
+        ("turns", "9" * 18, "Turns is a whole number from 1"),
         ("results", "10k; 5k", "sizes with commas between them"),
         ("results", ",".join("1" * 201), "at most 200 in one turn, not 201"),
         ("usage", "maybe", "valid choice"),
         ("guard", "contextguard/late", "valid choice"),
         ("plan", "user=5\nloud=3", "Line 2: 'loud' is not known; allowed are 20x, user=, reply=, results="),
-        ("plan", "2000x user=5", "Line 1: The number of turns is a number from 1 to 1,000"),
+        ("plan", "2000x user=5", "Line 1: The number of turns is a whole number from 1 to 1,000"),
         ("plan", "900x user=5\n900x user=6", "Line 2: more than 1,000 turns"),
     ],
 )

@@ -12,10 +12,10 @@ from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import GalleryRun, default_project
 from inspector.pages.gallery import runs as gallery
 from inspector.pages.gallery.runs import GALLERY_RUNS, cancel_run, rows_of, run_gallery, start_run
-from inspector.pages.gallery.table import Guard
+from inspector.pages.gallery.table import PolicyChoice
 
 pytestmark = pytest.mark.django_db
-CURRENT = (Guard("contextguard", "current"),)
+CURRENT = (PolicyChoice("contextguard", "current"),)
 
 
 NAMES = ("Stress_8k_ToolBurst", "Stress_8k_HeavyToolDefinitions", "Brutal_8k_SystemPromptLargerThanWindow")
@@ -30,7 +30,7 @@ def played(chosen=CURRENT):
 
 
 def test_a_run_stores_a_row_for_every_scenario_and_guard():
-    run = played((*CURRENT, Guard("none", "")))
+    run = played((*CURRENT, PolicyChoice("none", "")))
     assert (run.state, run.done, run.percent) == ("done", len(SCENARIOS), 100)
     assert [row.scenario for row in rows_of(run)[::2]] == list(NAMES)
     assert [(row.policy, row.loops) for row in rows_of(run)][2:4] == [("contextguard", 1), ("none", 0)]
@@ -39,7 +39,7 @@ def test_a_run_stores_a_row_for_every_scenario_and_guard():
 def test_the_same_choice_is_not_played_twice():
     run = played()
     assert start_run(default_project(), CURRENT) == run
-    assert start_run(default_project(), (Guard("none", ""),)) != run
+    assert start_run(default_project(), (PolicyChoice("none", ""),)) != run
 
 
 def test_a_run_under_way_is_joined():

@@ -7,16 +7,18 @@ from guard_core.policies import POLICIES
 from guard_core.simulator.running import run_scenario
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.pages.gallery.presenter import group_of, need_cell
-from inspector.pages.gallery.table import Guard, all_profiles, guards, make_policy, profiles_of, rows_for
+from inspector.pages.gallery.table import PolicyChoice, all_profiles, guards, make_policy, profiles_of, rows_for
 
-CURRENT = Guard("contextguard", "current")
+CURRENT = PolicyChoice("contextguard", "current")
 
 
 def row(name, guard=CURRENT):
     return rows_for(SCENARIOS[name], [guard])[0]
 
 
-@pytest.mark.parametrize("guard", [CURRENT, Guard("contextguard", "early"), Guard("contextguard-sliding", "current")])
+@pytest.mark.parametrize(
+    "guard", [CURRENT, PolicyChoice("contextguard", "early"), PolicyChoice("contextguard-sliding", "current")]
+)
 @pytest.mark.parametrize(
     "name",
     ["Stress_200k_ToolHeavy", "Stress_8k_HeavyToolDefinitions", "Stress_200k_LateUsageMetadata", "Kube_10Rounds"],
@@ -45,7 +47,7 @@ def test_the_required_absence_of_loops_is_judged_by_what_happens():
 
 
 def test_a_scenario_newer_than_the_profile_is_not_judged():
-    needs = row("Stress_200k_InlineImages", Guard("contextguard", "early")).needs
+    needs = row("Stress_200k_InlineImages", PolicyChoice("contextguard", "early")).needs
     assert all(need.met is None for need in needs)
 
 
@@ -60,10 +62,10 @@ def test_the_parts_of_the_gallery_are_as_large_as_their_sources():
 
 def test_a_choice_is_every_policy_under_every_profile_it_knows():
     assert guards(["contextguard"], ["fixed", "early"]) == (
-        Guard("contextguard", "early"),
-        Guard("contextguard", "fixed"),
+        PolicyChoice("contextguard", "early"),
+        PolicyChoice("contextguard", "fixed"),
     )
-    assert guards(["none"], ["early"]) == (Guard("none", ""),)
+    assert guards(["none"], ["early"]) == (PolicyChoice("none", ""),)
     assert guards(["contextguard"], []) == (CURRENT,)
 
 
@@ -76,5 +78,5 @@ def test_an_unknown_name_is_refused_with_the_known_ones(chosen):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_plays_under_each_of_its_profiles(policy):
     for profile in profiles_of(policy) or ("",):
-        assert rows_for(SCENARIOS["Stress_8k_ToolBurst"], [Guard(policy, profile)])[0].steps == 5
+        assert rows_for(SCENARIOS["Stress_8k_ToolBurst"], [PolicyChoice(policy, profile)])[0].steps == 5
     assert set(profiles_of(policy)) <= set(all_profiles())

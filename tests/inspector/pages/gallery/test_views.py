@@ -10,9 +10,9 @@ from inspector.ingest.importing import run_import
 from inspector.models import GalleryRun, Import, Session, default_project
 from inspector.pages.gallery import runs as service
 from inspector.pages.gallery import views as view
-from inspector.pages.gallery.table import Guard, all_profiles, guards
+from inspector.pages.gallery.table import PolicyChoice, all_profiles, guards
 
-CURRENT = (Guard("contextguard", "current"),)
+CURRENT = (PolicyChoice("contextguard", "current"),)
 pytestmark = pytest.mark.django_db
 
 
@@ -173,8 +173,8 @@ def test_the_preview_is_a_part_with_the_scenario_in_its_address(part_of):
 def test_a_wrong_field_is_told_in_the_page_and_in_the_live_preview(client, part_of):
     query = "/gallery/new?window=8k&ratio=2&turns=5000"
     assert client.get(query).status_code == 422
-    assert "Turns is a number from 1 to 1,000" in text(client.get(query))
-    assert "Turns is a number from 1 to 1,000" in text(part_of(query, "preview"))
+    assert "Turns is a whole number from 1 to 1,000" in text(client.get(query))
+    assert "Turns is a whole number from 1 to 1,000" in text(part_of(query, "preview"))
 
 
 def test_starting_from_a_scenario_fills_in_its_figures(client):
