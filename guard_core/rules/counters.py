@@ -128,9 +128,3 @@ def rounded_results_and_reminders(ledger: Ledger) -> Ints:
     added = ((flags & SYSTEM) > 0) & ((flags & USER) == 0)
     texts = np.where((parts["kind"] == TEXT) & added[parts["event"]], (parts["utf16"] + 2) // 4, 0)
     return rounded_results(ledger) + ledger.by_event(texts)
-
-
-def json_results(ledger: Ledger) -> Ints:
-    """ceil(characters of each tool output as a JSON string / 4), summed per event."""
-    parts = ledger.parts
-    return ledger.by_event(np.where(parts["kind"] == RESULT, -(-parts["json_chars"] // 4), 0))
