@@ -64,7 +64,10 @@ class Counted:
 
     def pending(self, stretch: Stretch) -> Ints:
         """What is estimated of these counts, in tokens."""
-        counter = LAST_PROMPT if self.agent is None else self.agent.counter(stretch)
+        return self.pending_by(LAST_PROMPT if self.agent is None else self.agent.counter(stretch))
+
+    def pending_by(self, counter: Counter) -> Ints:
+        """The same of a counter."""
         return self._once(f"pending {counter.words}", lambda: pending_at(self.ledger, self.checks, counter))
 
     @cached_property
