@@ -27,7 +27,13 @@ from guard_core.rules.inference import Interval, Point, general_variants, interv
 from guard_core.sessions import Session
 from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
-OVERFLOW = "overflow"  # the recorder's own word for a compaction after a refused request (OpenCode)
+# The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), and
+# because of many pictures (Qwen Code).
+OVERFLOW, PICTURES = "overflow", "image_overflow"
+NO_COUNT = {
+    OVERFLOW: "the provider had refused the request, whatever the threshold",
+    PICTURES: "many pictures of tools had come together, whatever the threshold",
+}
 
 
 class Counted:
@@ -128,8 +134,8 @@ class StretchChecks:
         item = self.session.compactions[int(self.checks.place[row])]
         if trigger_of(item) == MANUAL:
             return "a person asked for it"
-        if item.trigger.lower() == OVERFLOW:
-            return "the provider had refused the request, whatever the threshold"
+        if item.trigger.lower() in NO_COUNT:
+            return NO_COUNT[item.trigger.lower()]
         if not self.can[row] and self.held[row] and self.agent is not None:
             return self.agent.held_reason
         if not self.can[row]:
