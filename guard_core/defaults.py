@@ -48,3 +48,9 @@ SUMMARY_SHARES = {"low": 0.10, "nominal": 0.30, "high": 1.00}
 SUMMARY_BYTES = 120  # the summary of ContextGuard's own simulator
 
 SIMULATED_REPLY = 120  # bytes of filler in the simulator's model text
+
+# The provider's cache, as replays model it: how long it keeps a request, and the least that it keeps. Anthropic's
+# documentation of prompt caching: five minutes from the last use, 1,024 tokens for most models; OpenAI's: five to ten
+# minutes, 1,024 tokens.
+CACHE_SECONDS = 300.0
+CACHE_LEAST = 1_024

@@ -1,4 +1,4 @@
-"""Models by name: their context window and what a call costs, from the table bundled with genai-prices.
+"""Models by name: their context window, from the table bundled with genai-prices.
 
 The table is loaded when first asked and never updated over the network. A name that it does not hold is unknown:
 nothing is guessed. Where the row that a name means has no window, another provider's row of the same model is asked.
@@ -7,8 +7,6 @@ nothing is guessed. Where the row that a name means has no window, another provi
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
-from typing import NamedTuple
 
 from guard_core import defaults
 from guard_core.model_table import rows_of
@@ -18,18 +16,6 @@ LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so f
 LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
 SAME_WINDOW = 1.1  # ours: values up to this factor apart are one window, rounded differently
 UNKNOWN = "neither the file nor the model table has it"
-MICRO = 1_000_000  # costs are whole millionths of a US dollar
-# A few prices of the table depend on the date. Where a call has none, the latest price is taken, never today's.
-_LATEST = datetime(2100, 1, 1, 12, tzinfo=UTC)
-
-
-class CallTokens(NamedTuple):
-    """The tokens of one call. `prompt` includes what was read from and written to the cache."""
-
-    prompt: int
-    output: int = 0
-    cached: int = 0
-    cache_write: int = 0
 
 
 def context_window(model: str) -> Sourced | None:
@@ -90,27 +76,3 @@ def window_of(session: Session) -> Sourced:
         if name and (found := context_window(name)):
             return found
     return Sourced(defaults.WINDOW, Provenance.ASSUMED, UNKNOWN)
-
-
-def call_cost(model: str, tokens: CallTokens, timestamp: float | None = None) -> Sourced | None:
-    """The list price of a call in millionths of a US dollar, or None where the table does not know.
-
-    `timestamp` (seconds since the epoch) picks the price of that day.
-    """
-    from genai_prices import Usage
-
-    row = rows_of(model).own
-    if row is None or min(tokens) < 0:
-        return None
-    usage = Usage(
-        input_tokens=max(tokens.prompt, tokens.cached + tokens.cache_write),
-        cache_read_tokens=tokens.cached,
-        cache_write_tokens=tokens.cache_write,
-        output_tokens=tokens.output,
-    )
-    try:
-        when = _LATEST if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
-        price = row.info.calc_price(usage, row.provider, genai_request_timestamp=when)
-    except (LookupError, ValueError, OverflowError, OSError):
-        return None
-    return Sourced(round(price.total_price * MICRO), Provenance.MODEL_TABLE, row.note)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from guard_core.models import CallTokens, call_cost, context_window, documented_windows, window_of
+from guard_core.models import context_window, documented_windows, window_of
 from guard_core.sessions import ModelCall, Provenance, Session
 
 
@@ -96,27 +96,6 @@ def test_the_window_of_a_few_calls_is_not_taken_for_those_of_an_unknown_model():
 )
 def test_an_unknown_model_is_not_guessed(model):
     assert context_window(model) is None
-    assert call_cost(model, CallTokens(1_000)) is None
-
-
-def test_cached_tokens_cost_less():
-    cold = call_cost("claude-sonnet-4-5", CallTokens(100_000, 500))
-    warm = call_cost("claude-sonnet-4-5", CallTokens(100_000, 500, cached=90_000))
-    assert (cold.value, warm.value) == (307_500, 64_500)
-    assert "genai-prices" in cold.note
-
-
-def test_a_call_of_another_day_is_priced_at_that_day():
-    assert call_cost("gpt-4o", CallTokens(1_000, 10), timestamp=1_773_216_000.0).value == 2_600
-
-
-@pytest.mark.parametrize("tokens", [CallTokens(-1), CallTokens(10, -5)])
-def test_a_nonsense_count_has_no_price(tokens):
-    assert call_cost("gpt-4o", tokens) is None
-
-
-def test_a_nonsense_date_has_no_price():
-    assert call_cost("gpt-4o", CallTokens(10), timestamp=1e30) is None
 
 
 def test_the_table_is_loaded_only_when_asked():

@@ -25,7 +25,6 @@ RUNS = (
     "hermes/default-200k",
     "opencode/default",
     "pi/0.74.2-default",
-    "qwen-code/default-1m",
 )
 
 

@@ -1,0 +1,170 @@
+"""`compare FILE`: the recording and every policy at its defaults, side by side."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from guard_core import cli
+from guard_core.findings.facts import Facts
+from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.forecast import Forecast, forecast
+from guard_core.outcomes.bill import Prices
+from guard_core.outcomes.comparing import Compared, candidates, compared
+from guard_core.outcomes.cycles import Cycle, text_floor
+from guard_core.outcomes.losses import may_state_rules, stated_rules
+from guard_core.outcomes.outcome import Costs
+from guard_core.outcomes.words import assumptions, dollars
+from guard_core.prices import UNIT
+from guard_core.summaries.sizes import get_summarizer
+from guard_core.version import __version__ as engine_version
+
+HELP = "compare what every policy would have done with a session"
+HEADER = (
+    "policy",
+    "compactions",
+    "overflows",
+    "near",
+    "held",
+    "peak",
+    "least room",
+    "stuck at",
+    "prompt tokens",
+    "from cache",
+    "summariser",
+    "cost",
+    "never paid",
+    "requests dropped",
+    "rules gone",
+    "parted",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of this command."""
+    parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
+    parser.add_argument("--profiles", action="store_true", help="each profile of a policy gets a row")
+    cli.add_session_arguments(parser)
+    parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}; money in millionths of US$")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare the policies; 2 and one sentence where that is not possible."""
+    return cli.guarded(lambda: _run(args))
+
+
+def _run(args: argparse.Namespace) -> int:
+    session = cli.load(args.file, args.session)
+    facts = Facts.of(session, cli.window_of(session, args.window))
+    rules = stated_rules((index, session.events[index]) for index in may_state_rules(facts.ledger).tolist())
+    summarizer = get_summarizer(args.summary, facts.ledger)
+    chosen = candidates(all_profiles=args.profiles)
+    rows = list(compared(facts, chosen, rules=rules, summarizer=summarizer))
+    ahead = forecast(facts.ledger)
+    if args.json:
+        cli.print_json(report(facts, rows, ahead))
+    else:
+        print(_text(facts, rows, ahead))
+    return 0
+
+
+def report(facts: Facts, rows: list[Compared], ahead: Forecast) -> dict[str, Any]:
+    """The rows as plain values."""
+    prices = Prices.of(facts.session, facts.ledger)
+    return {
+        "numbering": cli.NUMBERING,
+        "money": "millionths of a US dollar",
+        "engine_version": engine_version,
+        "window": facts.window.value,
+        "window_source": {"source": facts.window.source, "note": facts.window.note},
+        "prices": [rates.note for rates in dict.fromkeys(prices.rates) if rates],
+        "without_price": prices.unknown,
+        "assumptions": assumptions(prices, ahead),
+        "forecast": ahead,
+        "text_floor": text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value)),
+        "rows": [_row(item) for item in rows],
+    }
+
+
+def _row(item: Compared) -> dict[str, Any]:
+    title = item.candidate.title if item.candidate else "recording"
+    if item.outcome is None:
+        return {"title": title, "problem": item.problem}
+    values = msgspec.structs.asdict(item.outcome)
+    priced = item.outcome.costs.total is not None
+    money = {name: round(values[name] / UNIT) if priced else None for name in ("paid", "saved")}
+    unpaid = item.outcome.unpaid if priced else None
+    costs = {name: _costs(values[name]) for name in ("costs", "reported")}
+    return {"title": title, **values, **costs, **money, "unpaid": unpaid}
+
+
+def _costs(costs: Costs | None) -> dict[str, Any] | None:
+    if costs is None:
+        return None
+    values = {**msgspec.structs.asdict(costs), "anew": costs.anew}
+    known = costs.total is not None
+    return {**values, **{name: round(values[name] / UNIT) if known else None for name in ("total", "summaries")}}
+
+
+def _text(facts: Facts, rows: list[Compared], ahead: Forecast) -> str:
+    return "\n".join(
+        [
+            f"window {facts.window.value:,} tokens ({facts.window.words}), {facts.ledger.step_count:,} calls",
+            "",
+            cli.table(HEADER, [_cells(item) for item in rows], left=1),
+            "",
+            *(line for item in rows for line in _remarks(item)),
+            *assumptions(Prices.of(facts.session, facts.ledger), ahead),
+            *_floor(text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value))),
+        ]
+    )
+
+
+def _remarks(item: Compared) -> list[str]:
+    """What a cell of the table has no room for."""
+    title = item.candidate.title if item.candidate else "recording"
+    if item.outcome is None:
+        return [f"{title}: {item.problem}"]
+    lines = [f"{title}: {reason} ({count:,} steps)" for reason, count in item.outcome.held.items()]
+    reported = item.outcome.reported
+    if reported is not None:
+        price = "" if reported.total is None else f", {dollars(reported.total)}"
+        lines.append(f"{title}, as reported by the provider: {reported.read:,} tokens read from the cache{price}")
+    return lines
+
+
+def _floor(cycles: tuple[Cycle, ...]) -> list[str]:
+    """What clearing tool results alone would free, cycle by cycle."""
+    if not cycles:
+        return []
+    freed = ", ".join(f"{100 * cycle.freed:.0f} %" for cycle in cycles[:8]) + (" …" if len(cycles) > 8 else "")
+    end = f"; from step {cycles[-1].step + 1:,} on text alone fills it" if cycles[-1].is_stuck else ""
+    share = f"{100 * NEAR_MISS_SHARE:.0f} %"
+    return [f"Clearing tool results alone, at {share} of the window, would free by cycle: {freed}{end}."]
+
+
+def _cells(item: Compared) -> tuple[Any, ...]:
+    title, row = item.candidate.title if item.candidate else "recording", item.outcome
+    if row is None:
+        return (title, *("–" for _ in HEADER[1:]))
+    costs, losses = row.costs, row.losses
+    return (
+        title,
+        row.compactions,
+        row.overflows,
+        row.near_misses,
+        sum(row.held.values()),
+        row.peak,
+        row.least_room,
+        None if row.stuck < 0 else row.stuck + 1,
+        costs.prompt,
+        costs.read,
+        costs.summariser_prompt + costs.summariser_output,
+        "unknown" if costs.total is None else dollars(costs.total),
+        row.unpaid if costs.total is not None else None,
+        losses.requests_dropped,
+        losses.rules_gone,
+        losses.parted_steps,
+    )

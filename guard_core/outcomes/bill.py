@@ -1,0 +1,248 @@
+"""What the requests of a side cost: tokens read from the provider's cache, written anew and answered, and their price.
+
+What the cache gives is modelled alike for recording and replays: what a request shares with the one before, if that was
+sent to the same model within the cache's lifetime. What a recording's provider reported is a bill of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
+from guard_core.estimators import Estimator
+from guard_core.findings.facts import Facts
+from guard_core.ledger import Ints, Ledger
+from guard_core.models import main_model
+from guard_core.outcomes.sent import SentRequests, estimator_of
+from guard_core.prices import Rates, rates_of
+from guard_core.sessions import RecordedCompaction, Session
+from guard_core.trace import Trace
+
+# How it is known whether the agent used the provider's cache at all.
+REPORTED, OFF, TAKEN = "reported", "off", "assumed"
+WRITTEN_KINDS = ("summary", "summary+tail", "opaque")  # recorded compactions for which a model was asked
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The prices of a session's calls. `rates` are by the number of the model (`models`), None where the table has
+    none; `caching` says whether the cache counts, and how that is known."""
+
+    ledger: Ledger
+    models: tuple[str, ...]
+    rates: tuple[Rates | None, ...]
+    caching: str
+
+    @classmethod
+    def of(cls, session: Session, ledger: Ledger) -> Prices:
+        """The prices of the models that a session names, each at the moment of its first call. `session` may be the
+        head of a stored one."""
+        main = main_model(session)
+        first = {call.model: call.timestamp for call in reversed(session.calls) if call.model}
+        names = tuple(dict.fromkeys(call.model for call in session.calls if call.model))
+        models = (*names, main)  # the last one for calls that name none
+        rates = tuple(rates_of(name, first.get(name) or session.started_at) for name in models)
+        return cls(ledger, models, rates, _caching(ledger))
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The number of every step's model."""
+        model = self.ledger.steps["model"]
+        return np.where(model >= 0, model, len(self.models) - 1)
+
+    @property
+    def main(self) -> Rates | None:
+        """The prices of the model that answered most calls: the summariser's, too."""
+        return self.rates[-1]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The models of calls without a price; "" for calls whose model is not recorded."""
+        used = np.unique(self.numbers).tolist()
+        return tuple(dict.fromkeys(self.models[number] for number in used if self.rates[number] is None))
+
+    @property
+    def has_prices(self) -> bool:
+        """Has every call a price."""
+        return self.ledger.step_count > 0 and not self.unknown and self.main is not None
+
+    def writes(self) -> NDArray[np.bool_]:
+        """At which steps what is not read from the cache is written to it at a price of its own."""
+        writing = np.array([rates is not None and rates.has_writes for rates in self.rates])
+        return np.asarray(writing[self.numbers] & (self.caching != OFF))
+
+    def costs(self, prompt: Ints, read: Ints, written: Ints, output: Ints) -> Ints:
+        """The price of every step's call, in the unit of guard_core.prices; 0 where a model has none."""
+        total = np.zeros(len(prompt), dtype=np.int64)
+        for number in np.unique(self.numbers).tolist():
+            rates, steps = self.rates[number], self.numbers == number
+            if rates is not None:
+                total[steps] = rates.costs(prompt[steps], read[steps], written[steps], output[steps])
+        return total
+
+
+def _caching(ledger: Ledger) -> str:
+    """Whether the recording's agent used the cache: no token of any call read or written says that it did not."""
+    known = [ledger.steps[name] for name in ("cached_tokens", "cache_write_tokens")]
+    if any((column > 0).any() for column in known):
+        return REPORTED
+    return OFF if any((column == 0).any() for column in known) else TAKEN
+
+
+def warm(ledger: Ledger, seconds: float = CACHE_SECONDS) -> NDArray[np.bool_]:
+    """At which steps the cache still has the request before: it is no older than `seconds`, and of the same model.
+
+    Times are those of the last event of each request; where a recording has none, nothing has expired.
+    """
+    steps = ledger.steps
+    if not ledger.step_count:
+        return np.zeros(0, dtype=np.bool_)
+    times = np.append(np.maximum.accumulate(ledger.events["time_ms"]), -1)
+    sent = times[np.where(steps["at"] > 0, steps["at"] - 1, -1)]
+    recent = (np.diff(sent) <= 1_000 * seconds) | (sent[:-1] < 0)
+    same = np.diff(steps["model"]) == 0
+    return np.concatenate([[False], recent & same])
+
+
+@dataclass(frozen=True)
+class Summarising:
+    """What writing summaries took: calls, prompt tokens, of them read from the cache, and output tokens.
+
+    `is_estimated`: from sizes, not from a provider's count.
+    """
+
+    step: int
+    calls: int
+    prompt: int
+    read: int
+    output: int
+    is_estimated: bool
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The calls of one side, per step: `prompt` tokens, of them `read` from the cache and `written` to it at a price of
+    its own, `output` tokens, and the `costs` in the unit of guard_core.prices (all 0 without prices). `alive`: did the
+    cache still have the request before."""
+
+    prices: Prices
+    prompt: Ints
+    read: Ints
+    written: Ints
+    output: Ints
+    alive: NDArray[np.bool_]
+    summarising: tuple[Summarising, ...]
+
+    @cached_property
+    def costs(self) -> Ints:
+        return self.prices.costs(self.prompt, self.read, self.written, self.output)
+
+    @property
+    def anew(self) -> Ints:
+        """Prompt tokens that no cache gave."""
+        return self.prompt - self.read
+
+    @property
+    def summary_cost(self) -> int:
+        """The price of all summariser calls, in the unit of guard_core.prices."""
+        return sum(summary_price(self.prices, item) for item in self.summarising)
+
+    @property
+    def total(self) -> int | None:
+        """The price of all calls, summarisers included, in the unit of guard_core.prices; None without prices."""
+        return sum(self.costs.tolist()) + self.summary_cost if self.prices.has_prices else None
+
+
+def summary_price(prices: Prices, item: Summarising) -> int:
+    """What writing one summary costs, in the unit of guard_core.prices; 0 without prices."""
+    rates = prices.main
+    return 0 if rates is None else rates.cost(item.prompt, item.read, 0, item.output)
+
+
+def bill_of(sent: SentRequests, prices: Prices) -> Bill:
+    """The bill of a side as the cache is modelled."""
+    ledger, prompt = sent.ledger, sent.tokens
+    alive = warm(ledger) & (prices.caching != OFF)
+    read = np.where(alive & (sent.shared >= CACHE_LEAST), sent.shared, 0)
+    written = np.where(prices.writes(), prompt - read, 0)
+    return Bill(prices, prompt, read, written, output_tokens(sent.facts), alive, _summarising(sent, alive))
+
+
+def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
+    """The bill by what the provider reported of each call; None where it did not report all of them."""
+    steps = facts.ledger.steps
+    prompt, read, written = (steps[name] for name in ("prompt_tokens", "cached_tokens", "cache_write_tokens"))
+    if not facts.ledger.step_count or (prompt < 0).any() or (read < 0).any() or facts.ledger.usage_ratio is not None:
+        return None
+    read = np.minimum(read, prompt)
+    paid = np.where(prices.writes(), np.clip(written, 0, prompt - read), 0)
+    alive = warm(facts.ledger) & (prices.caching != OFF)
+    return Bill(
+        prices, prompt, read, paid, output_tokens(facts), alive, _summarising(SentRequests.recorded(facts), alive)
+    )
+
+
+def output_tokens(facts: Facts) -> Ints:
+    """Output tokens of every call: recorded, else what its answer's message costs in a later prompt, 0 without one."""
+    recorded, response = facts.ledger.steps["output_tokens"], facts.ledger.steps["response"]
+    sizes = np.append(facts.attribution.tokens, 0)[response]
+    return np.asarray(np.where(recorded >= 0, recorded, sizes))
+
+
+def _summarising(sent: SentRequests, alive: NDArray[np.bool_]) -> tuple[Summarising, ...]:
+    """The summariser's calls of every compaction. What it is given is read from the cache as far as the call before
+    sent it."""
+
+    def item(step: int, calls: int, prompt: int, output: int, is_estimated: bool = True) -> Summarising:
+        before = int(sent.tokens[step - 1]) if step and alive[step] else 0
+        return Summarising(step, calls, prompt, min(prompt, before), output, is_estimated)
+
+    if sent.trace is not None:
+        return tuple(item(*row) for row in _modelled(sent, sent.trace))
+    made = []
+    for fired in sent.fired:
+        assert fired.counted is not None
+        record = sent.facts.session.compactions[fired.counted.place]
+        tokens = _recorded(sent, record, fired.counted.place, fired.before)
+        if tokens is not None:
+            made.append(item(fired.step, *tokens))
+    return tuple(made)
+
+
+def _modelled(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:
+    """Step, calls, prompt and output tokens of the summariser in a replay: the policy's own estimate of what it was
+    given, and the bytes of what it wrote, at the session's ratios."""
+    per_estimate, per_byte = session_ratios(sent.facts, estimator_of(sent.ledger, trace))
+    rows = []
+    for record in trace.compactions:
+        passes = [one for one in record.passes if one.summariser_contents and not one.fallback]
+        if passes:
+            prompt = round(sum(one.summariser_tokens for one in passes) * per_estimate)
+            rows.append((record.step, len(passes), prompt, round(sum(one.summary_bytes for one in passes) * per_byte)))
+    return rows
+
+
+def session_ratios(facts: Facts, estimator: Estimator) -> tuple[float, float]:
+    """Prompt tokens for one token of a policy's estimate of messages, and for one byte of a summary."""
+    ratio = facts.ledger.usage_ratio
+    if ratio is not None:
+        return ratio, ratio / 4
+    log = estimator.log()
+    return int(facts.attribution.tokens.sum()) / max(1, int(log[-1])), facts.attribution.prices.text_ratio
+
+
+def _recorded(
+    sent: SentRequests, record: RecordedCompaction, place: int, before: int
+) -> tuple[int, int, int, bool] | None:
+    """Calls, prompt and output tokens of a recorded compaction's summariser; None where no model was asked."""
+    call = record.summariser
+    if call is not None and call.prompt_tokens is not None:
+        return 1, call.prompt_tokens, call.output_tokens or 0, False
+    if record.kind not in WRITTEN_KINDS:
+        return None
+    inserted = sent.facts.attribution.inserted
+    return 1, before, sum(inserted[place]) if place < len(inserted) else 0, True

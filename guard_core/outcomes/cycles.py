@@ -1,0 +1,104 @@
+"""The room that each compaction makes, cycle by cycle, and where no room is left.
+
+Text that every compaction keeps adds up: after some cycles what cannot be removed fills the request again. The cycle at
+which a compaction makes no room is where a session is stuck.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import HAS_RESULT
+from guard_core.findings.facts import Facts
+from guard_core.ledger import Ints, prefix_sums
+from guard_core.outcomes.sent import SentRequests
+
+MOST_CYCLES = 10_000  # of clearing tool results, looked at in one session
+
+
+class Cycle(msgspec.Struct, frozen=True):
+    """One cycle: the step whose request was compacted, its prompt tokens before and after, and the limit that it is
+    compared with."""
+
+    step: int
+    before: int
+    after: int
+    limit: int
+
+    @property
+    def freed(self) -> float:
+        """The share of the request that was removed; below 0 where it grew."""
+        return 1 - self.after / self.before if self.before else 0.0
+
+    @property
+    def room(self) -> int:
+        """Tokens from the request to the limit; 0 or less: none."""
+        return self.limit - self.after
+
+    @property
+    def is_stuck(self) -> bool:
+        """Did it make no room: at or over the limit, or no smaller."""
+        return self.room <= 0 or self.after >= self.before
+
+
+def cycles_of(sent: SentRequests) -> tuple[Cycle, ...]:
+    """The cycles of one side, one for each step with compactions. The limit is the policy's threshold, where it has
+    one, else the window."""
+    first: dict[int, int] = {}
+    for item in sent.fired:
+        first.setdefault(item.step, item.before)
+    return tuple(
+        Cycle(step, before, int(sent.tokens[step]), _limit(sent, step, before)) for step, before in first.items()
+    )
+
+
+def _limit(sent: SentRequests, step: int, before: int) -> int:
+    """What the request is compared with, in prompt tokens.
+
+    A threshold is in the policy's own tokens: it is scaled as the policy's count at this step is to the request.
+    """
+    window = sent.facts.window.value if sent.trace is None else sent.trace.window
+    if sent.trace is None:
+        return window
+    decided, threshold = (int(sent.trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
+    if decided <= 0 or threshold <= 0 or before <= 0:
+        return window
+    return min(window, round(threshold * before / decided)) if decided >= threshold else min(window, threshold)
+
+
+def stuck_at(cycles: tuple[Cycle, ...]) -> int:
+    """The number of the first cycle that makes no room, from 0; -1: each makes some."""
+    return next((number for number, cycle in enumerate(cycles) if cycle.is_stuck), -1)
+
+
+def text_floor(facts: Facts, limit: int) -> tuple[Cycle, ...]:
+    """The cycles of a session whose tool results alone are cleared, each time the request reaches `limit` tokens.
+
+    All text of users and of the model stays. The last cycle is the one that makes no room, if there is one: from there
+    on text alone fills the request. Source of the measure: the score cards of Hermes (specification of the evidence,
+    section 2).
+    """
+    ledger, tokens = facts.ledger, facts.attribution.tokens
+    results = np.where(ledger.events["flags"] & HAS_RESULT, _share(tokens, ledger.events), 0)
+    text, cleared = prefix_sums(tokens - results), prefix_sums(results)
+    at, fixed = ledger.steps["at"], facts.attribution.overhead + facts.attribution.prologue
+    floor, whole = fixed + text[at], fixed + text[at] + cleared[at]
+    made: list[Cycle] = []
+    gone, step = 0, 0
+    while step < len(at) and len(made) < MOST_CYCLES:
+        reached = np.flatnonzero(whole[step:] - gone >= limit)
+        if not len(reached):
+            break
+        step += int(reached[0])
+        made.append(Cycle(step, int(whole[step]) - gone, int(floor[step]), limit))
+        gone = int(cleared[at[step]])
+        if made[-1].is_stuck:
+            break
+        step += 1
+    return tuple(made)
+
+
+def _share(tokens: Ints, events: dict[str, Ints]) -> Ints:
+    """The tokens of each event's tool results: their part of its bytes."""
+    return np.asarray(tokens * events["result_bytes"] // np.maximum(events["bytes"], 1))

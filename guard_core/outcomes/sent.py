@@ -1,0 +1,175 @@
+"""The requests of a recording, or of a replay of it, in one shape: their sizes, and how much each shares with the one
+before.
+
+A provider's cache gives what a request shares with the one before it, from its beginning on. Between compactions a
+request only grows, so it shares all of the one before; where its head changes, the two views are compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.estimators import Estimator, Heuristic
+from guard_core.findings.facts import Case, Facts, Fired
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies import get_policy
+from guard_core.trace import Trace
+from guard_core.usage import normal
+from guard_core.views import Inserted, Segment, Span, Synthetic, View
+
+SETTINGS_ADDED = ("summary", "mode")  # in a trace's settings beside those of its policy
+
+
+@dataclass(frozen=True)
+class SentRequests:
+    """The requests of one side of a session, in prompt tokens per step."""
+
+    case: Case
+
+    @classmethod
+    def recorded(cls, facts: Facts) -> SentRequests:
+        """Those of the recording."""
+        return cls(facts.recording)
+
+    @classmethod
+    def replayed(cls, facts: Facts, trace: Trace) -> SentRequests:
+        """Those of a replay of it."""
+        return cls(facts.replay(trace))
+
+    @property
+    def facts(self) -> Facts:
+        return self.case.facts
+
+    @property
+    def tokens(self) -> Ints:
+        return self.case.tokens
+
+    @property
+    def fired(self) -> tuple[Fired, ...]:
+        """The compactions that a call followed."""
+        return self.case.fired
+
+    @property
+    def trace(self) -> Trace | None:
+        """The replay; None for the recording."""
+        return self.case.trace
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.case.facts.ledger
+
+    @cached_property
+    def compacted(self) -> NDArray[np.bool_]:
+        """At which steps a compaction changed the request."""
+        steps = np.zeros(self.ledger.step_count, dtype=np.bool_)
+        steps[[item.step for item in self.fired]] = True
+        return steps
+
+    def view(self, step: int) -> tuple[View, int]:
+        """What was sent at a step, and the epoch whose inserted messages it means (-1: none)."""
+        if self.trace is None:
+            return self.ledger.recorded_view(step)
+        return self.trace.view(step, int(self.ledger.steps["at"][step]), self.ledger), -1
+
+    @cached_property
+    def changed(self) -> Ints:
+        """The steps whose request does not simply extend the one before."""
+        heads = self.ledger.steps["epoch"] if self.trace is None else self.trace.columns["head"]
+        return np.flatnonzero(np.concatenate([[False], (np.diff(heads) != 0) | self.compacted[1:]])[: len(heads)])
+
+    @cached_property
+    def shared(self) -> Ints:
+        """Prompt tokens of the beginning that each request has in common with the one before."""
+        shared: Ints = np.concatenate([[0], self.tokens[:-1]])[: len(self.tokens)]
+        for step in self.changed.tolist():
+            shared[step] = self._common(step)
+        shared = np.minimum(shared, self.tokens)
+        return shared
+
+    def _common(self, step: int) -> int:
+        """Prompt tokens that the requests of a step and the one before begin with."""
+        (before, old), (after, epoch) = self.view(step - 1), self.view(step)
+        kept = _kinds(after) if old == epoch else Counter()
+        if self.compacted[step]:
+            kept -= _kinds(before)
+        view = common_beginning(self.ledger, before, after, kept.keys())
+        usage = self.facts.usage
+        if not view:
+            return usage.overhead(self._estimator.fixed)
+        heuristic = self._estimator.fixed + sum(map(self._estimator.segment, view)) if self._is_estimated else 0
+        return usage.one(step, view, heuristic, epoch).tokens
+
+    @property
+    def _is_estimated(self) -> bool:
+        """Does the provider of this session count by the policy's estimate, as that of a simulation does."""
+        return self.ledger.usage_ratio is not None
+
+    @cached_property
+    def _estimator(self) -> Estimator:
+        return estimator_of(self.ledger, self.trace)
+
+
+def estimator_of(ledger: Ledger, trace: Trace | None) -> Estimator:
+    """The estimator of a replay's policy; of a recording the plain heuristic."""
+    if trace is None:
+        return Heuristic.of(ledger)
+    settings = {name: value for name, value in trace.settings.items() if name not in SETTINGS_ADDED}
+    return get_policy(trace.policy, **settings).estimator(ledger)
+
+
+def common_beginning(ledger: Ledger, first: View, second: View, kept: Collection[str]) -> View:
+    """What two requests begin with. `kept` are the kinds of inserted messages that are the same ones where they are
+    equal: a new summary may have the size of the old one."""
+    shared: list[Segment] = []
+    ours, others = _walk(first), _walk(second)
+    mine, other = next(ours, None), next(others, None)
+    while mine is not None and other is not None:
+        if not (isinstance(mine, Span) and isinstance(other, Span)):
+            if mine != other or ((kind := _kind(mine)) and kind not in kept):
+                break
+            shared.append(mine)
+            mine, other = next(ours, None), next(others, None)
+            continue
+        stop = min(mine.stop, other.stop)
+        end = min(stop, _first_different(ledger, mine, other))
+        if end > mine.start:
+            shared.append(ledger.span(mine.start, end, mine.form))
+        if end < stop or mine.start != other.start:
+            break
+        mine = Span(stop, mine.stop, mine.form) if mine.stop > stop else next(ours, None)
+        other = Span(stop, other.stop, other.form) if other.stop > stop else next(others, None)
+    return normal(tuple(shared))
+
+
+def _walk(view: View) -> Iterator[Segment]:
+    return iter(normal(view))
+
+
+def _first_different(ledger: Ledger, mine: Span, other: Span) -> int:
+    """The first event that two spans do not hold alike, as far as their forms say; `mine.start` for none in common."""
+    if mine.start != other.start:
+        return mine.start
+    if mine.form == other.form:
+        return min(mine.stop, other.stop)
+    if min(mine.stop, other.stop) - mine.start <= 1:  # one event, in two forms
+        return mine.start
+    return min(ledger.first_changed(mine.start, form) for form in (mine.form, other.form) if form)
+
+
+def _kinds(view: View) -> Counter[str]:
+    """How many inserted messages of each kind a view has. A compaction that leaves more of a kind than there were has
+    added its own behind the others; where there are as many, they are new."""
+    return Counter(kind for segment in view if (kind := _kind(segment)))
+
+
+def _kind(segment: Segment) -> str:
+    """The kind of an inserted message; "" for events of the log."""
+    if isinstance(segment, Inserted):
+        return "inserted"
+    return segment.kind if isinstance(segment, Synthetic) else ""

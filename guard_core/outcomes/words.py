@@ -1,0 +1,63 @@
+"""The assumptions of a comparison, in sentences: what is recorded, what is modelled, and how far off that is."""
+
+from __future__ import annotations
+
+from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
+from guard_core.forecast import Forecast
+from guard_core.outcomes.bill import OFF, REPORTED, Prices
+from guard_core.prices import UNIT
+
+_DOLLAR = UNIT * 1_000_000
+
+
+def dollars(amount: int) -> str:
+    """An amount in the unit of guard_core.prices as US dollars: two decimals, below a dollar four."""
+    value = amount / _DOLLAR
+    text = f"{abs(value):,.2f}" if abs(value) >= 1 else f"{abs(value):.4f}"
+    return f"{'−' if amount < 0 and float(text.replace(',', '')) else ''}${text}"
+
+
+def assumptions(prices: Prices, ahead: Forecast) -> tuple[str, ...]:
+    """What every figure of a comparison rests on."""
+    return (
+        "Replays keep the recorded turns and answers; from the first request that differs on, prompt tokens are "
+        f"modelled.{_errors(ahead)}",
+        _cache_words(prices),
+        _price_words(prices),
+    )
+
+
+def _errors(ahead: Forecast) -> str:
+    known = {name: found for name, found in ahead.items() if found is not None}
+    if not known:
+        return ""
+    names = {"1": "1 call ahead", "10": "10 calls", "50": "50 calls", "compaction": "after a compaction"}
+    parts = [f"{names[name]} {100 * found.mape:.1f} %" for name, found in known.items()]
+    return f" Forecasts of this session's own counts, made from the past only, are off by: {', '.join(parts)}."
+
+
+def _cache_words(prices: Prices) -> str:
+    if prices.caching == OFF:
+        return "The recording's agent read nothing from a cache, so the replays read nothing from one either."
+    known = (
+        "" if prices.caching == REPORTED else " The file has no count of cached tokens: that there is one is assumed."
+    )
+    return (
+        "A call reads from the cache what its request shares with the one before, if that was sent to the same model "
+        f"at most {CACHE_SECONDS / 60:g} minutes earlier, by the times of the file, and is at least {CACHE_LEAST:,} "
+        f"tokens long. The summariser reads what the call before it sent.{known}"
+    )
+
+
+def _price_words(prices: Prices) -> str:
+    if prices.unknown:
+        names = ", ".join(name or "no model named" for name in prices.unknown)
+        return f"Price unknown: the price table has none for {names[:200]}."
+    notes = dict.fromkeys(rates.note for rates in prices.rates if rates is not None)
+    cliffs = sorted({size for rates in prices.rates if rates is not None for size in rates.cliffs})
+    dearer = (
+        f"; calls above {' and '.join(f'{size:,}' for size in cliffs)} prompt tokens cost more a token"
+        if cliffs
+        else ""
+    )
+    return f"List prices of {', '.join(notes)}{dearer}."

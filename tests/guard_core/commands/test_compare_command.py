@@ -1,0 +1,71 @@
+"""`compare FILE`: a table for people, and the same rows as JSON."""
+
+import json
+
+import pytest
+
+from guard_core.__main__ import main
+from guard_core.policies import POLICIES
+from guard_core.recordings.formats.native.format import write
+from tests.guard_core.outcomes.cast import counted
+
+PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
+
+
+@pytest.fixture
+def recording(tmp_path):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(write(counted(PROMPTS, cached=(0, *PROMPTS[:-1]))))
+    return str(path)
+
+
+def printed(capsys, *arguments):
+    assert main(["compare", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_every_policy_has_a_line_under_the_recording(recording, capsys):
+    table = printed(capsys, recording).split("\n\n")[1].splitlines()
+    titles = ["recording", *(kind.title for kind in POLICIES.values())]
+    assert [line.startswith(title) for line, title in zip(table[1:], titles, strict=True)] == [True] * len(titles)
+
+
+def test_what_the_figures_rest_on_is_said(recording, capsys):
+    text = printed(capsys, recording)
+    assert "Forecasts of this session's own counts" in text
+    assert "at most 5 minutes earlier" in text
+    assert "List prices of claude-sonnet-4-5 of Anthropic" in text
+    assert "calls above 200,000 prompt tokens cost more a token" in text
+    assert f"as reported by the provider: {sum(PROMPTS[:-1]):,} tokens read from the cache" in text
+
+
+def test_json_has_the_same_rows_with_money_in_millionths(recording, capsys):
+    found = json.loads(printed(capsys, recording, "--json"))
+    recorded, never = found["rows"][:2]
+    assert [row["title"] for row in found["rows"]][:2] == ["recording", "No compaction"]
+    assert recorded["costs"]["prompt"] == sum(PROMPTS)
+    assert recorded["reported"]["read"] == sum(PROMPTS[:-1])
+    assert recorded["costs"]["total"] == never["costs"]["total"] > 1_000_000
+
+
+def test_profiles_get_a_row_each_when_asked_for(recording, capsys):
+    rows = json.loads(printed(capsys, recording, "--json", "--profiles"))["rows"]
+    assert len(rows) == 1 + sum(max(1, len(kind.profiles)) for kind in POLICIES.values())
+
+
+def test_a_window_of_ones_own_is_used(recording, capsys):
+    found = json.loads(printed(capsys, recording, "--json", "--window", "60k"))
+    assert {row["window"] for row in found["rows"]} == {60_000}
+
+
+def test_an_unknown_price_is_said_and_no_figure_is_given(tmp_path, capsys):
+    path = tmp_path / "session.jsonl"
+    path.write_bytes(write(counted(PROMPTS, names=("homemade",) * len(PROMPTS))))
+    assert "Price unknown: the price table has none for homemade." in printed(capsys, str(path))
+    rows = json.loads(printed(capsys, str(path), "--json"))["rows"]
+    assert {(row["costs"]["total"], row["paid"], row["unpaid"]) for row in rows} == {(None, None, None)}
+
+
+def test_a_file_that_is_not_there_is_one_sentence(capsys):
+    assert main(["compare", "/nowhere"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,103 @@
+"""What calls cost: the cache gives what a request shares with the one before, while it is warm."""
+
+import numpy as np
+import pytest
+
+from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, reported_bill, warm
+from guard_core.prices import UNIT
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted
+from tests.builders import user
+from tests.guard_core.outcomes.cast import counted, facts_of, prices_of, recorded_bill
+
+GROWING = (20_000, 21_000, 23_000)
+
+
+def test_a_request_that_grows_reads_all_of_the_one_before():
+    _, bill = recorded_bill(counted(GROWING))
+    assert bill.read.tolist() == [0, 20_000, 21_000]
+    assert bill.anew.tolist() == [20_000, 1_000, 2_000]
+
+
+def test_its_price_is_that_of_reads_writes_and_answers():
+    _, bill = recorded_bill(counted(GROWING, output=100))
+    dollars = 41_000 * 0.30 + 23_000 * 3.75 + 300 * 15
+    assert bill.total == round(dollars * UNIT)
+
+
+def test_nothing_is_read_after_the_cache_has_expired():
+    start = 1_700_000_000.0
+    _, bill = recorded_bill(counted(GROWING, seconds=(start, start + 299, start + 299 + 301)))
+    assert bill.read.tolist() == [0, 20_000, 0]
+
+
+def test_another_model_reads_nothing():
+    _, bill = recorded_bill(counted(GROWING, names=("claude-sonnet-4-5", "claude-opus-4-5", "claude-opus-4-5")))
+    assert bill.read.tolist() == [0, 0, 21_000]
+
+
+def test_a_short_request_is_not_kept_by_the_cache():
+    _, bill = recorded_bill(counted((900, 1_000, 2_000)))
+    assert bill.read.tolist() == [0, 0, 0]
+
+
+def test_after_a_compaction_only_the_fixed_part_is_read():
+    base = RecordedCompaction(5, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 50),), "auto")
+    sent, bill = recorded_bill(counted((20_000, 90_000, 21_000, 22_000), compactions=(base,)))
+    assert 0 < bill.read[2] < 20_000 + 500
+    assert bill.read[2] == sent.facts.attribution.overhead
+    assert bill.read[3] == 21_000
+
+
+def test_the_summariser_is_paid_for_too():
+    base = RecordedCompaction(5, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 50),), "auto")
+    _, bill = recorded_bill(counted((20_000, 90_000, 21_000), compactions=(base,)))
+    (item,) = bill.summarising
+    assert (item.calls, item.is_estimated) == (1, True)
+    assert item.read == 90_000 <= item.prompt
+    assert bill.total == sum(bill.costs.tolist()) + bill.summary_cost
+    assert bill.summary_cost > 0
+
+
+def test_a_compaction_that_only_cuts_asks_no_model():
+    base = RecordedCompaction(5, Evidence.INFERRED, "trim", (Inserted(0),), (user("cut"),), "auto")
+    _, bill = recorded_bill(counted((20_000, 90_000, 21_000), compactions=(base,)))
+    assert bill.summarising == ()
+
+
+@pytest.mark.parametrize(
+    ("cached", "expected"), [((), TAKEN), ((0, 0, 0), OFF), ((0, 19_000, 0), REPORTED)], ids=["unknown", "off", "used"]
+)
+def test_whether_the_agent_used_the_cache_is_known_from_its_counts(cached, expected):
+    session = counted(GROWING, cached=cached)
+    assert prices_of(session).caching == expected
+    _, bill = recorded_bill(session)
+    assert bool(bill.read.any()) == (expected != OFF)
+
+
+def test_what_the_provider_reported_is_a_bill_of_its_own():
+    session = counted(GROWING, cached=(0, 19_000, 20_500))
+    facts = facts_of(session)
+    reported = reported_bill(facts, prices_of(session))
+    assert reported.read.tolist() == [0, 19_000, 20_500]
+    assert reported_bill(facts_of(counted(GROWING)), prices_of(counted(GROWING))) is None
+
+
+def test_a_model_without_a_price_leaves_the_bill_without_one():
+    session = counted(GROWING, names=("homemade",) * 3)
+    _, bill = recorded_bill(session)
+    assert bill.total is None
+    assert prices_of(session).unknown == ("homemade",)
+    assert bill.read.tolist() == [0, 20_000, 21_000]
+
+
+def test_a_session_without_calls_has_an_empty_bill():
+    sent, bill = recorded_bill(counted(()))
+    assert (len(bill.prompt), bill.total, len(sent.shared)) == (0, None, 0)
+
+
+def test_a_file_without_times_never_expires():
+    facts = facts_of(counted(GROWING))
+    ledger = facts.ledger
+    ledger.events["time_ms"] = np.full(ledger.event_count, -1)
+    assert warm(ledger).tolist() == [False, True, True]

@@ -1,0 +1,100 @@
+"""What left the requests: users' messages, stated rules, one half of a tool call."""
+
+import pytest
+
+from guard_core.ledger import Ledger
+from guard_core.outcomes.losses import Pairs, losses_of, may_state_rules, rule_sentences, stated_rules
+from guard_core.outcomes.sent import SentRequests
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.views import Span, Synthetic
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.outcomes.cast import facts_of
+
+PAIR = session(user("go"), tool_call("ls", "a"), tool_result("x", "ls", "a"), model("done"), user("more"), model("yes"))
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("Never push to main. Thanks!", 1),
+        ("You must run the tests.\nAlways ask first.\nThe sky is blue.", 2),
+        ("Please fix the bug in parser.py", 0),
+        ("Use tabs instead of spaces", 1),
+        ("mustard and ensured nevertheless", 0),
+        ("do not " + "x" * 500, 0),
+        ("", 0),
+    ],
+)
+def test_a_sentence_that_is_worded_as_a_rule_is_one(text, rules):
+    assert rule_sentences(user(text)) == rules
+
+
+@pytest.mark.parametrize(
+    ("view", "parted"),
+    [
+        ((Span(0, 6),), False),
+        ((Span(0, 2), Span(3, 6)), True),
+        ((Synthetic("summary", 9), Span(2, 6)), True),
+        ((Synthetic("summary", 9), Span(3, 6)), False),
+        ((Span(0, 1), Span(3, 6)), False),
+        ((Span(0, 2),), True),
+    ],
+    ids=["whole", "no result", "no call", "both gone", "both gone between", "cut behind the call"],
+)
+def test_a_call_without_its_result_is_found_and_the_reverse(view, parted):
+    assert Pairs(Ledger.of(PAIR)).are_parted(view, 6) == parted
+
+
+def test_a_call_that_waits_for_its_result_is_not_parted():
+    assert not Pairs(Ledger.of(PAIR)).are_parted((Span(0, 2),), 2)
+
+
+def long_talk():
+    events = []
+    for k in range(30):
+        events += [user(f"Turn {k}: you must keep rule {k}. " + "w" * 6_000), model("ok " * 400)]
+    return session(*events, window=40_000)
+
+
+def replayed(facts, **settings):
+    policy = get_policy("contextguard", **settings)
+    return SentRequests.replayed(
+        facts, replay(facts.ledger, policy, window=40_000, usage=facts.usage, summarizer=FixedSummaries(900))
+    )
+
+
+def rules_of(facts):
+    return stated_rules((index, facts.session.events[index]) for index in may_state_rules(facts.ledger).tolist())
+
+
+def test_messages_that_a_policy_summarised_are_gone_and_so_are_their_rules():
+    facts = facts_of(long_talk())
+    sent, rules = replayed(facts), rules_of(facts)
+    losses = losses_of(sent, rules)
+    kept = sum(len(range(span.start, span.stop)) for span in sent.view(29)[0] if isinstance(span, Span))
+    in_view = [index for span in sent.view(29)[0] if isinstance(span, Span) for index in range(span.start, span.stop)]
+    users = [index for index in in_view if index % 2 == 0]
+    assert kept
+    assert (losses.requests, losses.rules) == (30, 30)
+    assert losses.requests_dropped == losses.rules_gone == 30 - len(users) > 0
+    assert losses.parted_steps == 0
+
+
+def test_what_nobody_compacts_loses_nothing():
+    facts = facts_of(long_talk())
+    losses = losses_of(SentRequests.recorded(facts), rules_of(facts))
+    assert (losses.requests_dropped, losses.rules_gone, losses.parted_steps) == (0, 0, 0)
+
+
+def test_rules_that_were_not_looked_for_are_not_counted():
+    facts = facts_of(long_talk())
+    assert losses_of(replayed(facts), None).rules == -1
+
+
+def test_tool_results_are_not_asked_for_rules():
+    facts = facts_of(
+        session(user("Never lie."), tool_call("ls", "a"), tool_result("You must obey.", "ls", "a"), model("k"))
+    )
+    assert may_state_rules(facts.ledger).tolist() == [0]

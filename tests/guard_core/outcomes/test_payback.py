@@ -1,0 +1,94 @@
+"""What a compaction cost and when it was earned back, against a plain loop over the same calls."""
+
+from dataclasses import replace
+
+import pytest
+
+from guard_core.outcomes.payback import paybacks
+from guard_core.prices import UNIT
+from guard_core.sessions import Evidence, Provenance, RecordedCompaction, Sourced
+from guard_core.views import Inserted, Span
+from guard_core.window_evidence import judge_session
+from tests.builders import user
+from tests.guard_core.outcomes.cast import counted, recorded_bill
+
+
+def compacted(at, before, **more):
+    base = (Inserted(0), Span(at, at))
+    return RecordedCompaction(
+        at, Evidence.DECLARED, "summary", base, (user("summary " * 60),), "auto", tokens_before=before, **more
+    )
+
+
+def prices(session):
+    sent, bill = recorded_bill(session)
+    return sent, bill, paybacks(sent, bill)
+
+
+def test_it_is_earned_back_at_the_call_whose_savings_reach_its_cost():
+    after = tuple(20_000 + 100 * k for k in range(30))
+    sent, bill, (price,) = prices(counted((90_000, 100_000, *after), compactions=(compacted(5, 100_100),)))
+    assert (price.step, price.stop, price.before, price.after) == (2, 32, 100_100, 20_000)
+    fixed = int(bill.read[2])
+    with_it = [fixed * 0.3 + (20_000 - fixed) * 3.75, *(size * 0.3 + 100 * 3.75 for size in after[:-1])]
+    without = [100_000 * 0.3 + 100 * 3.75, *((size + 80_100) * 0.3 + 100 * 3.75 for size in after[:-1])]
+    summary = sent.facts.attribution.inserted[0][0] * 15 + (100_100 - 100_000) * 3 + 100_000 * 0.3
+    assert price.summary == round(summary * UNIT)
+    assert price.rewriting == round((with_it[0] - without[0]) * UNIT)
+    assert price.saved == round((sum(without[1:]) - sum(with_it[1:])) * UNIT)
+    balance, earned = -summary, -1
+    for step, (less, more) in enumerate(zip(with_it, without), start=2):
+        balance += more - less
+        earned = step if balance >= 0 and earned < 0 else earned
+    assert price.earned_back == earned > 2
+
+
+def test_one_that_the_next_follows_at_once_never_pays():
+    calls = (90_000, 100_000, 80_000, 82_000, 30_000, 31_000)
+    compactions = (compacted(5, 100_100), compacted(9, 82_100))
+    *_, (first, second) = prices(counted(calls, compactions=compactions))
+    assert (first.stop, second.step) == (4, 4)
+    assert first.earned_back == -1
+    assert first.net > 0
+
+
+def test_after_a_pause_it_pays_at_once_for_the_whole_request_would_have_been_written_anew():
+    start = 1_700_000_000.0
+    times = (start, start + 10, start + 4_000, start + 4_010)
+    *_, (price,) = prices(
+        counted((90_000, 100_000, 20_000, 20_100), seconds=times, compactions=(compacted(5, 100_100),))
+    )
+    assert price.anew == 20_000
+    assert price.anew_without == 100_100
+    assert price.rewriting < 0
+
+
+def test_the_step_from_which_the_window_needed_it_is_named():
+    sent, bill = recorded_bill(counted((90_000, 100_000, 20_000, 60_000, 90_000), compactions=(compacted(5, 100_100),)))
+    session = sent.facts.session
+    narrow = judge_session(session, Sourced(165_000, Provenance.USER))
+    facts = replace(sent.facts, window=narrow)
+    (price,) = paybacks(type(sent).recorded(facts), bill)
+    assert price.needed_from == 4
+
+
+def test_prices_add_up_to_the_difference_of_the_bills():
+    calls = (90_000, 100_000, 30_000, 60_000, 80_000, 25_000, 26_000)
+    _, bill, made = prices(counted(calls, compactions=(compacted(5, 100_100), compacted(11, 80_100))))
+    assert [item.step for item in made] == [2, 5]
+    assert sum(item.summary for item in made) == bill.summary_cost
+    assert sum(item.net for item in made) == sum(item.paid for item in made) - sum(item.saved for item in made)
+
+
+@pytest.mark.parametrize("name", ["homemade", ""])
+def test_without_prices_there_are_tokens_and_no_money(name):
+    session = counted((90_000, 100_000, 20_000), names=(name,) * 3, compactions=(compacted(5, 100_100),))
+    _, bill, (price,) = prices(session)
+    assert bill.total is None
+    assert (price.summary, price.rewriting, price.saved) == (0, 0, 0)
+    assert price.anew_without == 100
+
+
+def test_a_session_without_compactions_has_no_prices():
+    *_, made = prices(counted((20_000, 21_000)))
+    assert made == ()

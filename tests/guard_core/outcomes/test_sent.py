@@ -1,0 +1,85 @@
+"""What a request shares with the one before it."""
+
+import pytest
+
+from guard_core.ledger import Ledger
+from guard_core.outcomes.sent import SentRequests, common_beginning
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.views import Inserted, Span, Synthetic
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.outcomes.cast import counted, facts_of
+
+RESULTS = session(
+    user("go"), *(event for k in range(4) for event in (tool_call("ls", str(k)), tool_result("y" * 900, "ls", str(k))))
+)
+NOTE = Synthetic("summary", 400)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same", "expected"),
+    [
+        ((Span(0, 5),), (Span(0, 9),), True, (Span(0, 5),)),
+        ((Span(0, 2), NOTE, Span(6, 7)), (Span(0, 2), NOTE, Span(6, 9)), True, (Span(0, 2), NOTE, Span(6, 7))),
+        ((Span(0, 2), NOTE, Span(6, 7)), (Span(0, 2), NOTE, Span(6, 9)), False, (Span(0, 2),)),
+        ((NOTE, Span(3, 5)), (Span(3, 5),), True, ()),
+        ((Span(0, 9),), (Span(2, 9),), True, ()),
+        ((Span(0, 9),), (Span(0, 5, "pruned"), Span(5, 9)), True, (Span(0, 2),)),
+        (
+            (Span(0, 3, "pruned"), Span(3, 9)),
+            (Span(0, 5, "pruned"), Span(5, 9)),
+            True,
+            (Span(0, 3, "pruned"), Span(3, 4)),
+        ),
+        ((), (Span(0, 9),), True, ()),
+    ],
+    ids=["grown", "same summary", "new summary", "summary gone", "head gone", "pruned now", "pruned further", "empty"],
+)
+def test_the_common_beginning_of_two_requests(first, second, same, expected):
+    found = common_beginning(Ledger.of(RESULTS), first, second, ("summary",) if same else ())
+    assert found == expected
+
+
+def test_between_compactions_a_request_shares_all_of_the_one_before():
+    sent = SentRequests.recorded(facts_of(counted((20_000, 21_000, 25_000))))
+    assert sent.changed.tolist() == []
+    assert sent.shared.tolist() == [0, 20_000, 21_000]
+
+
+def test_a_replay_that_compacts_shares_the_fixed_part_at_that_step():
+    facts = facts_of(counted(tuple(20_000 + 9_000 * k for k in range(20))))
+    trace = replay(
+        facts.ledger, get_policy("contextguard"), window=100_000, usage=facts.usage, summarizer=FixedSummaries(900)
+    )
+    sent = SentRequests.replayed(facts, trace)
+    step = trace.compactions[0].step
+    assert sent.shared[step] == facts.attribution.overhead
+    assert sent.shared[step + 2] == sent.tokens[step + 1]
+
+
+def test_a_second_summary_of_the_same_size_is_a_new_one():
+    facts = facts_of(counted(tuple(20_000 + 9_000 * k for k in range(40))))
+    trace = replay(
+        facts.ledger, get_policy("contextguard"), window=100_000, usage=facts.usage, summarizer=FixedSummaries(900)
+    )
+    sent = SentRequests.replayed(facts, trace)
+    assert len(trace.compactions) > 1
+    assert {int(sent.shared[record.step]) for record in trace.compactions} == {facts.attribution.overhead}
+
+
+def test_a_simulated_provider_counts_what_is_shared_by_the_estimate():
+    simulated = session(user("hi " * 900), model("yes"), user("go " * 900), model("done"), usage_ratio=2.0)
+    sent = SentRequests.recorded(facts_of(simulated))
+    assert sent.shared.tolist() == [0, int(sent.tokens[0])]
+
+
+def test_the_summary_of_the_next_recorded_compaction_is_another_message():
+    first, second = (
+        RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 50),), "auto")
+        for at in (5, 9)
+    )
+    calls = (20_000, 90_000, 21_000, 90_000, 21_000)
+    sent = SentRequests.recorded(facts_of(counted(calls, compactions=(first, second))))
+    assert sent.shared[4] == sent.facts.attribution.overhead

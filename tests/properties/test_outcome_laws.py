@@ -1,0 +1,105 @@
+"""Laws of what policies come to: bills add up, prices of compactions add up, a cache gives no more than was sent."""
+
+import msgspec
+import numpy as np
+from hypothesis import given
+
+from guard_core.findings.facts import Facts
+from guard_core.outcomes.bill import Prices, bill_of, summary_price
+from guard_core.outcomes.cycles import cycles_of
+from guard_core.outcomes.losses import losses_of
+from guard_core.outcomes.outcome import recorded_outcome, replayed_outcome
+from guard_core.outcomes.payback import paybacks
+from guard_core.outcomes.sent import SentRequests
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from tests.properties.strategies import policies, sessions, summarizers, windows
+
+
+def priced(session):
+    """The same session, answered by a model that has prices."""
+    calls = tuple(msgspec.structs.replace(call, model="claude-sonnet-4-5") for call in session.calls)
+    return msgspec.structs.replace(session, calls=calls, model="claude-sonnet-4-5")
+
+
+def sides(session, policy, window, summarizer):
+    facts = Facts.of(priced(session))
+    trace = replay(facts.ledger, policy, window=window, usage=facts.usage, summarizer=summarizer)
+    prices = Prices.of(facts.session, facts.ledger)
+    for sent in (SentRequests.recorded(facts), SentRequests.replayed(facts, trace)):
+        yield sent, bill_of(sent, prices)
+
+
+@given(sessions(), policies(), windows, summarizers)
+def test_bills_and_prices_of_compactions_add_up_call_by_call(session, policy, window, summarizer):
+    for sent, bill in sides(session, policy, window, summarizer):
+        check_shared(sent, bill)
+        check_bill(sent, bill)
+        check_paybacks(sent, bill, paybacks(sent, bill))
+
+
+def check_shared(sent, bill):
+    """A request shares no more than it has, nor than the one before had, and the cache gives no more than that."""
+    before = np.concatenate([[0], sent.tokens[:-1]])[: len(sent.tokens)]
+    unchanged = np.setdiff1d(np.arange(len(sent.tokens)), sent.changed)
+    assert (sent.shared <= sent.tokens).all()
+    assert (sent.shared[unchanged] == np.minimum(before, sent.tokens)[unchanged]).all()
+    assert (bill.read <= sent.shared).all()
+    assert ((bill.read + bill.written) <= bill.prompt).all()
+
+
+def check_bill(sent, bill):
+    """A bill is the sum of its calls."""
+    rates = bill.prices.main
+    columns = zip(bill.prompt.tolist(), bill.read.tolist(), bill.written.tolist(), bill.output.tolist())
+    calls = [rates.cost(*call) for call in columns]
+    assert bill.costs.tolist() == calls
+    if calls:
+        assert bill.total == sum(calls) + sum(summary_price(bill.prices, item) for item in bill.summarising)
+
+
+def check_paybacks(sent, bill, made):
+    """The prices of compactions are the difference of two bills, and each is earned back only if it ends ahead."""
+    assert [item.stop for item in made[:-1]] == [item.step for item in made[1:]]
+    assert sum(item.summary for item in made) == bill.summary_cost
+    without = with_them = 0
+    for item in made:
+        assert (item.earned_back >= 0) == (item.net <= 0)
+        assert item.earned_back < 0 or item.step <= item.earned_back < item.stop
+        for step in range(item.step, item.stop):
+            larger = max(0, int(sent.tokens[step]) + item.before - item.after)
+            read = _read_without(sent, bill, item, step, larger)
+            written = larger - read if bill.prices.writes()[step] else 0
+            without += bill.prices.main.cost(larger, read, written, int(bill.output[step]))
+            with_them += int(bill.costs[step])
+    assert sum(item.net for item in made) == with_them + bill.summary_cost - without
+
+
+def _read_without(sent, bill, item, step, larger):
+    """What a call would have read, had its compaction not been made."""
+    if step == item.step:
+        read = min(item.before, int(sent.tokens[step - 1])) if step and bill.alive[step] else 0
+    else:
+        read = max(0, int(bill.read[step]) + item.before - item.after) if bill.read[step] else 0
+    return min(read, larger)
+
+
+@given(sessions(), policies(), windows, summarizers)
+def test_a_row_has_the_totals_of_its_parts(session, policy, window, summarizer):
+    facts = Facts.of(priced(session))
+    prices = Prices.of(facts.session, facts.ledger)
+    trace = replay(facts.ledger, policy, window=window, usage=facts.usage, summarizer=summarizer)
+    row = replayed_outcome(facts, trace, prices)
+    assert row.costs.prompt == int(np.maximum(trace.columns["modelled_prompt_tokens"], 0).sum())
+    assert row.compactions == len(trace.compactions)
+    assert row.cycle_count == len(cycles_of(SentRequests.replayed(facts, trace))) <= row.compactions
+    assert 0 <= row.losses.requests_dropped <= row.losses.requests
+    assert recorded_outcome(facts, prices).digest == ""
+
+
+@given(sessions(), windows)
+def test_what_is_never_compacted_loses_nothing(session, window):
+    facts = Facts.of(session)
+    trace = replay(facts.ledger, get_policy("none"), window=window, usage=facts.usage)
+    losses = losses_of(SentRequests.replayed(facts, trace), ())
+    assert (losses.requests_dropped, losses.rules_gone, losses.parted_steps) == (0, 0, 0)
