@@ -26,8 +26,8 @@ from guard_core.usage import ASSUMED, Counted, RatioUsage, Usage
 from guard_core.version import __version__
 from guard_core.views import View, content_count
 
-FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked ahead at once, doubling while nothing happens
-CALM = 2  # steps decided one by one after a compaction, so that a loop does not pay for looking ahead
+FIRST_BLOCK, LARGEST_BLOCK = 64, 8_192  # steps looked over at once, doubling while nothing happens
+CALM = 2  # steps decided one by one after a compaction or a vain try, so that a loop does not pay for looking ahead
 MOST_ATTEMPTS = 4  # requests of one step: the first, and three after a refusal, as Hermes does
 
 
@@ -194,8 +194,8 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
         decided, state = _decide(job, step, state)
         yield step, decided, state
         step += 1
-        calm = 0 if decided.compactions else calm + 1
-        block = FIRST_BLOCK if decided.compactions else block
+        calm = 0 if decided.compactions or decided.decision.evidence.get("held") else calm + 1
+        block = FIRST_BLOCK
 
 
 def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:

@@ -9,7 +9,7 @@ RESUME = "resume"  # the trigger of an edit by which a resumed session loaded it
 
 # Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, and the mark
 # that this package gives those of ContextGuard. A person's own is "manual" everywhere (Claude Code, OpenCode, pi).
-_AUTOMATIC = frozenset({"auto", "automatic", "threshold", "overflow", "contextguard"})
+_AUTOMATIC = frozenset({"auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard"})
 _MANUAL = frozenset({"manual", "user"})
 
 

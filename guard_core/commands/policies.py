@@ -39,6 +39,7 @@ def _described(kind: PolicyKind) -> dict[str, Any]:
         "help": kind.help,
         "profiles": kind.profiles,
         "settings": kind.settings,
+        "known_problems": kind.known_problems,
     }
 
 
@@ -49,6 +50,8 @@ def _text(kind: PolicyKind) -> str:
         rows = [(item.name, item.default, item.unit or item.kind, _allowed(item), item.help) for item in kind.settings]
         table = cli.table(("setting", "default", "unit", "allowed", "meaning"), rows, left=5)
         lines += ["", *(f"  {line}" for line in table.splitlines())]
+    if kind.known_problems:
+        lines += ["", *(f"  known problem: {item.name}. {item.help} ({item.source})" for item in kind.known_problems)]
     return "\n".join(lines)
 
 

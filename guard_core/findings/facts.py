@@ -117,7 +117,7 @@ class Facts:
     @cached_property
     def own_rule(self) -> Trace | None:
         """ContextGuard's arithmetic over the recording, where that was the recording's own rule."""
-        if self.ledger.usage_ratio is None and not self.session.guard_states:
+        if not self.is_contextguards:
             return None
         return observe_recorded(self.ledger, get_policy(DEFAULT_POLICY), window=self.window.value, usage=self.usage)
 
@@ -135,6 +135,11 @@ class Facts:
         return [
             (index, other) for index, other in enumerate(self.counts.compactions) if before < other.place < item.place
         ]
+
+    @property
+    def is_contextguards(self) -> bool:
+        """Is ContextGuard the rule of the recording itself: it was simulated under it, or holds its state."""
+        return self.ledger.usage_ratio is not None or bool(self.session.guard_states)
 
     @property
     def is_uncounted(self) -> bool:

@@ -100,6 +100,15 @@ class Profile(msgspec.Struct, frozen=True):
     help: str
 
 
+class KnownProblem(msgspec.Struct, frozen=True):
+    """A defect that users of a system reported and that its policy here reproduces. `help` is a sentence, `source`
+    where it was reported."""
+
+    name: str
+    help: str
+    source: str
+
+
 class SummariserPrompt(msgspec.Struct, frozen=True):
     """What a summariser is sent: its instructions and the conversation."""
 
@@ -113,7 +122,8 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     `build` gets a value for every setting, and the profile's name as `profile` where there are profiles. `lanes` runs
     many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
     a recording of the policy's own agent gives. `summarises`: does it ask for summaries at all. `prompt` writes
-    out what the summariser is sent for some messages under a window, where that is known.
+    out what the summariser is sent for some messages under a window, where that is known. `known_problems` are those
+    that the policy reproduces.
     """
 
     name: str
@@ -126,6 +136,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     of_session: Callable[[Session], dict[str, Any]] | None = None
     summarises: bool = True
     prompt: Callable[[Policy, int, Iterable[Event]], SummariserPrompt] | None = None
+    known_problems: tuple[KnownProblem, ...] = ()
 
     @property
     def default_profile(self) -> str:

@@ -1,8 +1,8 @@
 """Sessions of agents that no reader knows yet, recognised so that none is read as another agent's.
 
-Their files resemble known ones: Qwen Code's lines are linked as Claude Code's are, Factory Droid's as pi's, Goose's and
-Kimi's messages have roles as a chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens,
-their tool calls or both silently. Each is known here by keys and kinds that only it writes.
+Their files resemble known ones: Factory Droid's lines are linked as pi's are, Goose's and Kimi's messages have roles as
+a chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens, their tool calls or both
+silently. Each is known here by keys and kinds that only it writes.
 """
 
 from __future__ import annotations
@@ -42,13 +42,6 @@ def agent_of(source: ByteSource) -> str:
 def _first(agents: dict[str, Callable[[JSON], bool]], records: list[Any]) -> str:
     names = (name for record in fields.objects(records) for name, is_its in agents.items() if is_its(record))
     return next(names, "")
-
-
-def _is_qwen_line(record: JSON) -> bool:
-    """A line linked as Claude Code's, with a message of Google's parts, or one of Qwen Code's own payloads."""
-    if "uuid" not in record or "sessionId" not in record:
-        return False
-    return isinstance(fields.mapping(record, "message").get("parts"), list) or "systemPayload" in record
 
 
 def _is_droid_line(record: JSON) -> bool:
@@ -105,7 +98,6 @@ def _is_langfuse_trace(value: JSON) -> bool:
 
 
 _LINES: dict[str, Callable[[JSON], bool]] = {
-    "Qwen Code": _is_qwen_line,
     "Factory Droid": _is_droid_line,
     "Goose": _is_goose_line,
     "Kimi CLI": _is_kimi_context,

@@ -23,6 +23,7 @@ from guard_core.recordings.formats.openhands import format as openhands
 from guard_core.recordings.formats.otlp import format as otlp
 from guard_core.recordings.formats.pi import events as pi_events
 from guard_core.recordings.formats.pi import session as pi
+from guard_core.recordings.formats.qwen import format as qwen_code
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [
@@ -44,6 +45,7 @@ FORMATS: list[RecordingFormat] = [
     pi.FORMAT,
     pi_events.FORMAT,
     opencode.FORMAT,
+    qwen_code.FORMAT,
     gemini_cli.FORMAT,
     claude_code.FORMAT,
     claude_stream.FORMAT,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSetting, Stretch
+from guard_core.rules.decisions import Decision, OwnChecks
 from guard_core.rules.explanation import Explanation, explain
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import AGENTS, agent_of
@@ -16,12 +17,14 @@ __all__ = [
     "AGENTS",
     "Agent",
     "Agreement",
+    "Decision",
     "ExplainedCompaction",
     "Explanation",
     "Hypothesis",
     "Interval",
     "MissedCheck",
     "Moment",
+    "OwnChecks",
     "OwnRule",
     "RuleSetting",
     "Stretch",

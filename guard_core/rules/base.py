@@ -158,6 +158,20 @@ def percentage(typed: Typed, name: str) -> float | None:
     return value
 
 
+def fraction(typed: Typed, name: str, least: float = 0.01, most: float = 1.0) -> float | None:
+    """A fraction as typed (0.85, 85%), None where it was not. Raises SettingError."""
+    if name not in typed:
+        return None
+    text = typed[name].strip()
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not least <= value <= most:
+        raise SettingError(f"{name} is a fraction from {least:g} to {most:g}, not {text[:20]!r}")
+    return value
+
+
 def chosen(name: str, value: float | None, default: float, unit: str, note: str) -> RuleSetting:
     """A setting that was typed, else its default, which is an assumption: `note` says of what."""
     if value is not None:
@@ -176,13 +190,14 @@ def window_setting(window: Sourced | None) -> RuleSetting:
 NO_WINDOW = "the context window is not known: set it"
 
 
-def windows_of(stretch: Stretch) -> list[tuple[int, int]]:
+def windows_of(stretch: Stretch, more: tuple[int, ...] = ()) -> list[tuple[int, int]]:
     """The windows that hypotheses are made of, each with the settings that differ: 0 for the stretch's own, which comes
-    first. Where that is not known, round numbers are tried, too."""
+    first. `more`: of the agent's models. Where the own one is not known, round numbers are tried, too."""
+    known = tuple(dict.fromkeys((*WINDOWS, *more)))
     if stretch.window is not None:
         own = stretch.window.value
-        return [(own, 0), *((value, 1) for value in WINDOWS if value != own)]
-    return [*((value, 1) for value in WINDOWS), *((value, 2) for value in round_limits(LARGEST_LIMIT))]
+        return [(own, 0), *((value, 1) for value in known if value != own)]
+    return [*((value, 1) for value in known), *((value, 2) for value in round_limits(LARGEST_LIMIT))]
 
 
 def part_of(share: float, tokens: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.rules.base import (
     FRACTIONS,
     LARGEST_LIMIT,
@@ -24,14 +25,14 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import TOTAL_PENDING, Counter, json_results
+from guard_core.rules.counters import TOTAL_PENDING, Counter
 from guard_core.sessions import Provenance, Sourced
 from guard_core.window_evidence import CODEX_USABLE
 
 COUNTER = Counter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and JSON characters / 4 of tool outputs since",
-    json_results,
+    output_tokens,
     before_user=True,
 )
 
@@ -39,7 +40,7 @@ COUNTER = Counter(
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     window, limit = raw_window(stretch), whole(typed, "model_auto_compact_token_limit")
-    most = window.value * 9 // 10 if window else 0
+    most = default_limit(window.value) if window else 0
     setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
     ninety = f"90 % of {window.value:,}" if window else ""
     return OwnRule(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import msgspec
 
 from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
-from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
+from guard_core.rules.agreement import ExplainedCompaction, MissedCheck
 from guard_core.rules.base import OwnRule, Stretch, Typed
+from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
 from guard_core.rules.stretch_checks import Counted, StretchChecks
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Session, Sourced
-from guard_core.triggers import MANUAL, trigger_of
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -21,7 +23,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
     `rules` has one rule per stretch (empty: the rule is not known, `unknown` says of whom). `auto` are the automatic
     compactions, and those whose trigger the file does not say; `agrees` of them fit the rule. `compared` is what the
-    rule of the main stretch counts, in words.
+    rule of the main stretch counts, in words. `evidence` has what each stretch proves of the threshold.
     """
 
     stretches: tuple[Stretch, ...]
@@ -33,6 +35,7 @@ class Explanation(msgspec.Struct, frozen=True):
     agrees: int
     unknown: str = ""
     compared: str = ""
+    evidence: tuple[StretchEvidence, ...] = ()
 
     @property
     def rule(self) -> OwnRule | None:
@@ -56,19 +59,22 @@ def explain(
         agent.check_typed(typed)
     counted, stretches = Counted(session, ledger, agent), stretches_of(session, window)
     parts = [StretchChecks(counted, stretch, typed) for stretch in stretches]
-    compactions = [item for part in parts for item in part.compactions()]
-    asked = {place for place, item in enumerate(session.compactions) if trigger_of(item) == MANUAL}
-    own = [item for item in compactions if item.place not in asked]
+    explained = [tuple(part.compactions()) for part in parts]
+    missed = [tuple(part.missed()) for part in parts]
+    label = _name(session) if agent is None else agent.label
+    beside = zip(parts, explained, missed, strict=True)
+    evidence = tuple(part.evidence(label, made, passed) for part, made, passed in beside)
     return Explanation(
         stretches=stretches,
         rules=tuple(part.rule for part in parts if part.rule is not None),
-        compactions=tuple(compactions),
-        missed=tuple(item for part in parts for item in part.missed()),
+        compactions=tuple(chain.from_iterable(explained)),
+        missed=tuple(chain.from_iterable(missed)),
         inference=tuple(item for part in parts for item in part.intervals() if _says_something(item)),
-        auto=len(own),
-        agrees=sum(item.verdict is Agreement.AGREES for item in own),
+        auto=sum(item.auto for item in evidence),
+        agrees=sum(item.agrees for item in evidence),
         unknown="" if agent is not None else _name(session),
         compared="" if agent is None else agent.counter(_main(stretches)).words,
+        evidence=evidence,
     )
 
 

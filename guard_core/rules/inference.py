@@ -7,8 +7,8 @@ request, are no evidence. Bounds are of the compared count, not of the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -33,6 +33,32 @@ class Point(NamedTuple):
     step: int
     tokens: int
     sure: bool = True
+
+
+class Counted(Protocol):
+    """A check with its count; what a point of any kind has."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def sure(self) -> bool: ...
+
+
+Check = TypeVar("Check", bound=Counted)
+
+
+def bounds_of(passed: Iterable[Check], fired: Sequence[Check]) -> tuple[Check | None, Check | None, list[Check]]:
+    """The largest count that passed, the smallest that fired, and the compactions that are left out: those whose
+    trigger is not known where a larger count passed, or a larger one was the smallest that is sure."""
+    low = max(passed, key=lambda point: point.tokens, default=None)
+    least = min((point.tokens for point in fired if point.sure), default=0)
+    largest = 0 if low is None else low.tokens
+
+    def is_doubtful(point: Check) -> bool:
+        return not point.sure and (point.tokens <= largest or point.tokens < least)
+
+    high = min((point for point in fired if not is_doubtful(point)), key=lambda point: point.tokens, default=None)
+    return low, high, [point for point in fired if is_doubtful(point)]
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -88,12 +114,7 @@ def interval_of(
     stretch: Stretch, counter: str, relation: str, passed: Iterable[Point], fired: Iterable[Point]
 ) -> Interval:
     """The interval that the checks of a stretch leave."""
-    low = max(passed, key=lambda point: point.tokens, default=None)
-    fired = list(fired)
-    least = min((point.tokens for point in fired if point.sure), default=0)
-    largest = 0 if low is None else low.tokens
-    asked = [point for point in fired if not point.sure and (point.tokens <= largest or point.tokens < least)]
-    high = min((point for point in fired if point not in asked), key=lambda point: point.tokens, default=None)
+    low, high, asked = bounds_of(passed, list(fired))
     contradiction = ""
     if low is not None and high is not None and low.tokens >= high.tokens:
         contradiction = (

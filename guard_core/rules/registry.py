@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.rules import claude_code, cline, codex, contextguard, crush, gemini_cli, hermes, opencode, pi
+from guard_core.rules import claude_code, cline, codex, contextguard, crush, gemini_cli, hermes, opencode, pi, qwen_code
 from guard_core.rules.base import Agent
 from guard_core.sessions import Session
 
@@ -13,6 +13,7 @@ AGENTS: tuple[Agent, ...] = (
     pi.AGENT,
     opencode.AGENT,
     gemini_cli.AGENT,
+    qwen_code.AGENT,
     hermes.AGENT,
     crush.AGENT,
     cline.AGENT,

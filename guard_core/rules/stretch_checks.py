@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -22,11 +22,18 @@ from guard_core.rules.counters import (
     counts_at,
     pending_at,
 )
+from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
 from guard_core.sessions import Session
 from guard_core.triggers import AUTOMATIC, MANUAL, RESUME, trigger_of
 
-OVERFLOW = "overflow"  # the recorder's own word for a compaction after a refused request (OpenCode)
+# The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), and
+# because of many pictures (Qwen Code).
+OVERFLOW, PICTURES = "overflow", "image_overflow"
+NO_COUNT = {
+    OVERFLOW: "the provider had refused the request, whatever the threshold",
+    PICTURES: "many pictures of tools had come together, whatever the threshold",
+}
 
 
 class Counted:
@@ -63,7 +70,10 @@ class Counted:
 
     def pending(self, stretch: Stretch) -> Ints:
         """What is estimated of these counts, in tokens."""
-        counter = LAST_PROMPT if self.agent is None else self.agent.counter(stretch)
+        return self.pending_by(LAST_PROMPT if self.agent is None else self.agent.counter(stretch))
+
+    def pending_by(self, counter: Counter) -> Ints:
+        """The same of a counter."""
         return self._once(f"pending {counter.words}", lambda: pending_at(self.ledger, self.checks, counter))
 
     @cached_property
@@ -124,8 +134,8 @@ class StretchChecks:
         item = self.session.compactions[int(self.checks.place[row])]
         if trigger_of(item) == MANUAL:
             return "a person asked for it"
-        if item.trigger.lower() == OVERFLOW:
-            return "the provider had refused the request, whatever the threshold"
+        if item.trigger.lower() in NO_COUNT:
+            return NO_COUNT[item.trigger.lower()]
         if not self.can[row] and self.held[row] and self.agent is not None:
             return self.agent.held_reason
         if not self.can[row]:
@@ -182,6 +192,57 @@ class StretchChecks:
 
     def _variants(self) -> Iterable[Hypothesis]:
         return () if self.agent is None else self.agent.variants(self.stretch, self.typed)
+
+    def evidence(
+        self, agent: str, explained: Sequence[ExplainedCompaction], missed: Sequence[MissedCheck]
+    ) -> StretchEvidence:
+        """What the stretch proves. `explained` and `missed` are its own, as below."""
+        counts = np.where(self.counts == UNKNOWN, 0, self.counts)
+        own = [item for item in explained if item.trigger != MANUAL]
+        return StretchEvidence(
+            agent=agent,
+            stretch=self.stretch,
+            rule=self.rule,
+            counter=LAST_PROMPT.name if self.rule is None else self.rule.counter,
+            relation=">=" if self.rule is None else self.rule.relation,
+            passed=next(iter(self.passed(counts)), None),
+            compactions=tuple(self._checked(counts)),
+            auto=len(own),
+            agrees=sum(item.verdict is Agreement.AGREES for item in own),
+            missed=len(missed),
+        )
+
+    def _checked(self, counts: Ints) -> Iterator[CompactionCheck]:
+        """The compactions of the stretch, each with the largest count that passed since the one before it."""
+        rows = np.flatnonzero(self.checks.place >= 0)
+        quiet = np.where(self.rows & self.can & (self.checks.place < 0), counts, 0)
+        firsts = np.append(-1, rows)[:-1] + 1
+        # Of pairs, `reduceat` gives the largest of each range, and in between what is not asked for.
+        largest = np.maximum.reduceat(quiet, np.stack([firsts, rows], 1).ravel())[::2] if len(rows) else rows
+        passed = dict(zip(rows.tolist(), largest.tolist(), strict=True))
+        for row in self.made():
+            count = self.count_of(row)
+            cause = self._cause(row, count)
+            step = int(self.checks.step[row])
+            yield CompactionCheck(step, count, passed[row], cause, self._time(step, int(self.checks.place[row])))
+
+    def _cause(self, row: int, count: int | None) -> Cause:
+        item = self.session.compactions[int(self.checks.place[row])]
+        if trigger_of(item) == MANUAL:
+            return Cause.MANUAL
+        if item.trigger.lower() == OVERFLOW or (count is not None and self.refusal(row, count) is not None):
+            return Cause.REFUSED
+        if self.point(row, count) is None:
+            return Cause.UNPROVEN
+        return Cause.AUTOMATIC if _is_sure(self.session, int(self.checks.place[row])) else Cause.UNSTATED
+
+    def _time(self, step: int, place: int) -> float | None:
+        """When a compaction was made: as recorded, else when the next call was, else when the session began."""
+        calls = self.session.calls
+        recorded = self.session.compactions[place].timestamp
+        if recorded is None and step < len(calls):
+            recorded = calls[step].timestamp
+        return self.session.started_at if recorded is None else recorded
 
     # -- agreement
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guard_core.rules.agreement import Agreement
 from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import Explanation
 from guard_core.sessions import Provenance
 
@@ -52,5 +53,59 @@ def _agreement(explanation: Explanation) -> str:
     if explanation.rule is None or not explanation.auto or explanation.agrees == explanation.auto:
         return ""
     first = next(item for item in explanation.compactions if item.verdict is not Agreement.AGREES)
-    count = f"{explanation.agrees:,} of {explanation.auto:,} compactions agree"
-    return f"{count}; before step {first.step + 1:,}: {first.reason}."
+    return f"{agreement_words(explanation)}; before step {first.step + 1:,}: {first.reason}."
+
+
+def agreement_words(explanation: Explanation) -> str:
+    """How many of the compactions that nobody asked for the rule explains."""
+    noun = "compaction agrees" if explanation.auto == 1 else "compactions agree"
+    return f"{explanation.agrees:,} of {explanation.auto:,} {noun}"
+
+
+SIGNS = {">=": ("<", "≥"), ">": ("≤", ">")}  # of a rule's relation: where it does not hold, and where it does
+
+
+def inequality(decision: Decision) -> str:
+    """The comparison at one check with its numbers: "155,277 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000"."""
+    rule, count = decision.rule, decision.count
+    if count is None:
+        return "nothing to compare"
+    if rule is None:
+        return f"{count:,} prompt tokens"
+    if rule.threshold is None:
+        return f"{count:,}, no threshold"
+    sign = SIGNS[rule.relation][rule.fires(count)]
+    return f"{count:,} {sign} {rule.threshold:,} = {rule.formula}"
+
+
+def decision_words(decision: Decision) -> str:
+    """What the agent did at one check, and what its rule says of it."""
+    if decision.compaction is not None:
+        return _compacted(decision)
+    if decision.rule is None:
+        return f"The agent did not compact here{_inferred(decision)}."
+    if decision.reason:
+        return f"No compaction: {decision.reason}."
+    if decision.count is None or decision.rule.threshold is None:
+        return f"No compaction: {decision.rule.reason or 'no threshold is known'}."
+    left = decision.rule.threshold - decision.count
+    if decision.fires:
+        over = f"{-left:,} tokens above its threshold" if left else "at its threshold"
+        return f"The rule fires here, {over}, and {decision.rule.agent} did not compact."
+    return f"No compaction: {left:,} tokens remain to the threshold."
+
+
+def _compacted(decision: Decision) -> str:
+    item, rule = decision.compaction, decision.rule
+    assert item is not None
+    if rule is None:
+        return f"The agent compacted here{_inferred(decision)}."
+    if item.verdict is Agreement.AGREES and rule.threshold is not None:
+        return f"{rule.agent} compacted here: the count reached the threshold."
+    verdict = "" if item.verdict in (Agreement.NOT_MODELLED, Agreement.AGREES) else f", {item.verdict}"
+    return f"{rule.agent} compacted here{verdict}: {item.reason}."
+
+
+def _inferred(decision: Decision) -> str:
+    interval = decision.interval
+    return "" if interval is None else f"; by its recording, {interval.sentence}"

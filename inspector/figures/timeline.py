@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts
 from guard_core.ledger import Ledger
+from guard_core.rules import Interval, OwnChecks
 from guard_core.trace import Trace
 from guard_core.views import kept_events
 from inspector.replays.choice import policy_title
@@ -29,6 +31,19 @@ class Track:
 
 
 @dataclass(frozen=True)
+class Own:
+    """The rule of the agent that wrote a recording: what it compares at every step and with what, in tokens.
+
+    `agent` is empty where its rule is not known; then `inferred` are the bounds of its threshold, each with its name.
+    """
+
+    agent: str
+    counts: Floats
+    threshold: Floats
+    inferred: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Replayed:
     """A replay of the same session: prompt tokens of the requests it sent, and where they part from the recording."""
 
@@ -43,7 +58,8 @@ class Replayed:
 class Timeline:
     """Columns and marks of one session. `threshold` may change from step to step; the windows do not.
 
-    `policy` is the name of the one whose threshold it is, as people read it.
+    `policy` is the name of the one whose threshold it is, as people read it: the agent's own, unless a policy's
+    arithmetic is shown as well (`shows_policy`), which then has estimates and factors. `own` is the agent's.
     `window` is the one that policy and replay are given, `recorded_window` the recording's own, 0 where that is
     contradicted; both in tokens. `requests` are the recorded requests in prompt tokens, modelled where not counted.
     """
@@ -64,6 +80,8 @@ class Timeline:
     near_misses: Ints = field(default_factory=lambda: NO_STEPS)
     replayed: Replayed | None = None
     tracks: tuple[Track, ...] = ()
+    own: Own | None = None
+    shows_policy: bool = True
 
     def __len__(self) -> int:
         return len(self.recorded)
@@ -105,7 +123,15 @@ def _factors(trace: Trace, name: str) -> Floats:
     return trace.columns[name].astype(np.float64) if name in trace.columns else np.full(len(trace), np.nan)
 
 
-def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *, name: str = "replayed") -> Timeline:
+def timeline(
+    recording: Case,
+    observed: Trace,
+    replayed: Trace | None = None,
+    *,
+    name: str = "replayed",
+    own: Own | None = None,
+    shows_policy: bool = True,
+) -> Timeline:
     """The recorded session as its numbers were, observed by a policy; beside it a replay, if there is one.
 
     Overflows and near misses of the recording are those against its models' own windows, whichever the replay is given.
@@ -118,7 +144,8 @@ def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *,
     tracks = [Track("recorded", ledger.steps["at"], stripped_events(ledger))]
     if replayed is not None:
         tracks.append(Track("replayed", ledger.steps["at"], np.maximum(replayed.columns["watermark"], 0)))
-    return Timeline(
+    nothing = np.full(len(observed), np.nan)
+    whole = Timeline(
         recorded=recorded,
         requests=requests,
         heuristic=known(columns["heuristic_decided"]),
@@ -135,7 +162,37 @@ def timeline(recording: Case, observed: Trace, replayed: Trace | None = None, *,
         near_misses=peaks(requests, NEAR_MISS_SHARE * recording.windows, recording.windows),
         replayed=None if replayed is None else replayed_columns(recording.facts, replayed, observed, name),
         tracks=tuple(tracks),
+        own=own,
+        shows_policy=shows_policy,
     )
+    if shows_policy:
+        return whole
+    threshold, agent = (nothing, "") if own is None else (own.threshold, own.agent)
+    return replace(
+        whole,
+        calibrated=nothing,
+        factor_raw=nothing,
+        factor=nothing,
+        factor_cap=None,
+        threshold=threshold,
+        policy=agent,
+    )
+
+
+def own_series(checks: OwnChecks) -> Own:
+    """What the rule of its agent compares at every step of a recording."""
+    intervals = () if checks.agent else checks.explanation.inference
+    return Own(checks.agent, known(checks.counts), known(checks.thresholds), tuple(_bounds(intervals)))
+
+
+def _bounds(intervals: Sequence[Interval]) -> Iterator[tuple[str, int]]:
+    """The bounds of a threshold that is only inferred, of the first count that proves any."""
+    for item in intervals[:1]:
+        if item.contradiction or item.at_most is None:
+            return
+        if item.above is not None:
+            yield "threshold above (inferred)", item.above
+        yield "threshold at most (inferred)", item.at_most
 
 
 def replayed_columns(facts: Facts, replayed: Trace, observed: Trace, name: str) -> Replayed:

@@ -25,6 +25,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
+from guard_core.rules import OwnChecks
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from guard_core.summaries.base import Summarizer
@@ -32,13 +33,13 @@ from guard_core.summaries.sizes import FixedSummaries, get_summarizer
 from guard_core.trace import Trace
 from guard_core.usage import usage_for
 from guard_core.window_evidence import judge_session
-from inspector.figures.timeline import Timeline, timeline
+from inspector.figures.timeline import Own, Timeline, own_series, timeline
 from inspector.models import Session
 from inspector.replays import stored
 from inspector.replays.choice import Choice
 from inspector.replays.messages import Task
 from inspector.replays.processes import REPLAYS, LongReplay
-from inspector.storage import convert
+from inspector.storage import convert, explanations
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.estimates import load_result
 
@@ -96,6 +97,11 @@ class Analysis:
     @property
     def diverges(self) -> bool:
         return self.data.replayed is not None and self.data.replayed.divergence is not None
+
+    @cached_property
+    def own_checks(self) -> OwnChecks:
+        """The checks of the recording by the rule of its agent."""
+        return OwnChecks(self.head, self.ledger, self.facts.explanation)
 
     @property
     def simulated(self) -> bool:
@@ -212,11 +218,24 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
             ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
         )
     facts = Facts(
-        head, ledger, attribution, judge_session(head, window_of(row, Choice())), convert.request_words_of(row)
+        head,
+        ledger,
+        attribution,
+        judge_session(head, window_of(row, Choice())),
+        convert.request_words_of(row),
+        explained=explanations.load(row),
     )
-    data = timeline(facts.recording, observed, replayed)
+    shows_policy = choice.changed or facts.is_contextguards
+    data = timeline(facts.recording, observed, replayed, own=_own(facts), shows_policy=shows_policy)
     key = (str(row.pk), row.revision)
     return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, facts, key)
+
+
+def _own(facts: Facts) -> Own | None:
+    """What the rule of the recording's agent compares; None where that is ContextGuard, which has a trace."""
+    if facts.is_contextguards:
+        return None
+    return own_series(OwnChecks(facts.session, facts.ledger, facts.explanation))
 
 
 def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:

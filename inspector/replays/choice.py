@@ -113,6 +113,8 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
         summary=read("summary", lambda text: _one_of("summary", text, SUMMARIES)) if kind.summarises else "",
         settings=tuple(settings),
     )
+    if choice == Choice() and policy:  # the default policy, and nothing else: asked for by name, so that it is shown
+        choice = Choice(policy=policy)
     return choice, errors
 
 

@@ -210,6 +210,29 @@ def _gemini() -> bytes:
     )
 
 
+def _qwen() -> bytes:
+    place = {"sessionId": "s1", "timestamp": TIME, "cwd": "/p", "version": "0.24.4"}
+    usage = {"promptTokenCount": 100, "candidatesTokenCount": 5, "totalTokenCount": 105, "cachedContentTokenCount": 0}
+    call = {"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}
+    result = {"functionResponse": {"id": "c1", "name": "ls", "response": {"output": "a.txt"}}}
+    said = {"model": "m", "usageMetadata": usage, "contextWindowSize": 1_000_000}
+    records = (
+        {"type": "user", "message": {"role": "user", "parts": [{"text": WORDS}]}},
+        {"type": "assistant", **said, "message": {"role": "model", "parts": [call]}},
+        {"type": "tool_result", "message": {"role": "user", "parts": [result]}},
+        {"type": "assistant", **said, "message": {"role": "model", "parts": [{"text": "Done"}]}},
+    )
+    linked = [{"uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, **place} for n in range(len(records))]
+    return lines(*({**link, **record} for link, record in zip(linked, records, strict=True)))
+
+
+def _qwen_chat() -> bytes:
+    said = {"type": "qwen", "content": "Done", "model": "m", "tokens": {"input": 100, "output": 5, "cached": 0}}
+    asked = {"id": "u1", "timestamp": TIME, "type": "user", "content": WORDS}
+    head = {"sessionId": "s1", "projectHash": "h", "startTime": TIME, "lastUpdated": TIME}
+    return _json({**head, "messages": [asked, {"id": "q1", "timestamp": TIME, **said}]})
+
+
 def _sample() -> dict[str, Any]:
     talk = [{**message, "id": f"m{n}"} for n, message in enumerate((*CHAT[:2], CHAT[4]))]
     output = {"model": "m", "choices": [{"message": talk[2]}], "usage": INPUT}
@@ -351,6 +374,8 @@ SEEDS: dict[str, bytes] = {
     "cline": _cline(),
     "gemini-cli": _gemini(),
     "gemini-cli as printed": _gemini_printed(),
+    "qwen-code": _qwen(),
+    "qwen-code of one value": _qwen_chat(),
     "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
     "otlp": _otlp(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),

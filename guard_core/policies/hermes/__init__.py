@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from guard_core.policies.hermes.policy import Hermes
 from guard_core.policies.hermes.settings import PROFILES, SETTINGS, HermesSettings
-from guard_core.policies.settings import PolicyKind
+from guard_core.policies.settings import KnownProblem, PolicyKind
 
 KIND = PolicyKind(
     "hermes",
@@ -23,4 +23,22 @@ KIND = PolicyKind(
     lambda **values: Hermes(HermesSettings(**values)),
     SETTINGS,
     PROFILES,
+    known_problems=(
+        KnownProblem(
+            "Tail over its budget",
+            "A cut just behind a complete tool group is moved before that group, so that the group stays although it "
+            "did not fit the budget.",
+            "NousResearch/hermes-agent issue 108647, pull request 67108",
+        ),
+        KnownProblem(
+            "Budget without effect (seed)",
+            "The pruned part ends before the last `protect_last_n` messages, whatever the budget of tokens.",
+            "NousResearch/hermes-agent pull requests 6240 and 6453",
+        ),
+        KnownProblem(
+            "Compacts in vain",
+            "A list whose first messages and tail are over the threshold is compacted again without getting smaller.",
+            "NousResearch/hermes-agent issue 40803",
+        ),
+    ),
 )

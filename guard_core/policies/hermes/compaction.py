@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from guard_core.errors import SummaryFailed
 from guard_core.estimators import Heuristic
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check
@@ -28,7 +27,8 @@ from guard_core.policies.hermes.messages import (
 )
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.hermes.triggers import compacted, is_cooling
-from guard_core.summaries.base import Summary, SummaryRequest
+from guard_core.policies.pieces.plans import Ask, summarised
+from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head, Pass, head_of
 from guard_core.views import Synthetic, View, content_count
 
@@ -140,21 +140,8 @@ class Compactor:
         """The summary, 0 bytes where there is none, and whether the summariser failed."""
         middle = -(-self.estimates.request_chars(given) // 4)
         budget = self.settings.summary_budget(self.check.window, middle)
-        request = SummaryRequest(
-            view=given,
-            tokens=self.costs.contents(given),
-            previous=Summary(state.previous_bytes, state.summary_text),
-            output_tokens=budget,
-            words=budget * 3 // 4,
-            call=state.calls,
-            step=self.check.step,
-            session=self.check.session,
-            todos=self.check.todos,
-        )
-        try:
-            return self.check.summarizer.summarise(request), False
-        except SummaryFailed:
-            return Summary(0), True
+        previous = Summary(state.previous_bytes, state.summary_text)
+        return summarised(self.check, Ask(given, budget), self.costs.contents(given), previous, state.calls)
 
     def _text(self, summary: Summary, given: View, parts: Parts, since: int) -> Summary:
         """What takes the place of the messages. A recorded summary of Hermes has its frame already."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guard_core.ledger import Ints
 from guard_core.policies.hermes.messages import ASSISTANT, TOOL, USER, Messages
 from guard_core.policies.hermes.settings import LEAST_TAIL, SOFT_CEILING, HermesSettings
+from guard_core.policies.pieces.cuts import crossing
 
 
 class Cut(NamedTuple):
@@ -21,14 +21,6 @@ class Cut(NamedTuple):
     raw: int
     aligned: int
     anchored: int
-
-
-def crossing(tokens: Ints, start: int, budget: int, least: int) -> int:
-    """The newest message from `start` on with which the messages to the end exceed a budget, and are at least `least`;
-    start - 1 where there is none."""
-    sums = np.cumsum(tokens[start:][::-1])  # of the last 1, 2, ... messages; never falling
-    place = max(int(np.searchsorted(sums, budget, side="right")), least - 1)
-    return len(tokens) - 1 - place if place < len(sums) else start - 1
 
 
 def prune_boundary(messages: Messages, settings: HermesSettings, budget: int) -> int:
@@ -43,7 +35,7 @@ def prune_boundary(messages: Messages, settings: HermesSettings, budget: int) ->
     least = min(settings.protect_last_n, count, settings.prune_floor or count)
     if budget <= 0:
         return max(0, count - settings.protect_last_n)
-    return min(max(0, crossing(messages.tokens, 0, budget, least)), count - least)
+    return min(max(0, crossing(messages.tokens, budget, least=least)), count - least)
 
 
 def head_end(messages: Messages, settings: HermesSettings, compactions: int) -> int:
@@ -89,10 +81,10 @@ def tail_cut(messages: Messages, start: int, settings: HermesSettings, budget: i
     """Where the tail begins, given that the head ends at `start`."""
     least = _least_tail(len(messages) - start - 1, settings)
     ceiling = int(budget * SOFT_CEILING)
-    raw = min(crossing(messages.tokens, start, ceiling, least) + 1, len(messages))
+    raw = min(crossing(messages.tokens, ceiling, start=start, least=least) + 1, len(messages))
     fits = raw <= start and 0 < int(messages.tokens[start:].sum()) <= ceiling
     if fits and not settings.is_seed:
-        raw = max(crossing(messages.tokens, start, budget, least), start)
+        raw = max(crossing(messages.tokens, budget, start=start, least=least), start)
     fallback = len(messages) - least
     raw = min(raw, fallback)
     if raw <= start:

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.estimators import Heuristic
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.hermes import triggers
 from guard_core.policies.hermes.compaction import Compacted, Compactor, estimate
 from guard_core.policies.hermes.explaining import explain
 from guard_core.policies.hermes.messages import Estimates
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
+from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import last_counts
 from guard_core.trace import NOTHING_TO_COMPACT, STILL_OVER, Column, CompactionRecord, Head, Term, Trace
 from guard_core.views import View, content_count
@@ -56,17 +57,9 @@ class Hermes:
         view = Head(state.head, state.kept_from).at(check.ledger, check.at)
         steps, known = _steps(compactor, view), triggers.one_known(state)
         judged = triggers.judge(self.settings, threshold, steps, known)
-        heuristic = costs.request(view)
-        evidence = {
-            **{name: int(values[0]) for name, values in triggers.columns_of(steps, known, judged).items()},
-            **_remembered(state),
-            "contents_built": check.at,
-            "contents_decided": content_count(view),
-            "contents_sent": content_count(view),
-            "heuristic_built": costs.built(check.at),
-            "heuristic_decided": heuristic,
-            "heuristic_sent": heuristic,
-        }
+        columns = triggers.columns_of(steps, known, judged)
+        columns |= sent_columns(costs, Head(state.head, state.kept_from), np.array([check.at]))
+        evidence = {**{name: int(values[0]) for name, values in columns.items()}, **_remembered(state)}
         if not self.settings.is_seed:
             state = triggers.raised(state, int(steps.estimates[0]))
         if check.point is not Point.ON_OVERFLOW and not judged.fires[0]:
@@ -122,7 +115,7 @@ class Hermes:
             return None
         threshold = self.settings.threshold(run.window)
         costs, estimates = self.estimator(ledger), Estimates(ledger, self.settings)
-        columns = self._sent(costs, head, at)
+        columns = sent_columns(costs, head, at)
         plain = estimates.chars[""]
         chars = estimates.request_chars(head.view) + plain[at] - plain[head.kept_from]
         steps = triggers.steps_of(ledger, np.arange(start, stop), chars, costs.fixed, columns["contents_sent"])
@@ -140,19 +133,6 @@ class Hermes:
             state = msgspec.structs.replace(ahead.after(state, size), threshold=threshold)
         cut = {name: values[:size] for name, values in columns.items()}
         return Quiet(size, cut, counts.first(size), state, ended, head)
-
-    def _sent(self, costs: Heuristic, head: Head, at: Ints) -> dict[str, NDArray[Any]]:
-        """Contents and heuristics of requests that begin with a head."""
-        sent = costs.fixed + costs.contents(head.view) + costs.prefix[at] - costs.prefix[head.kept_from]
-        contents = content_count(head.view) + at - head.kept_from
-        return {
-            "contents_built": at,
-            "contents_decided": contents,
-            "contents_sent": contents,
-            "heuristic_built": costs.prefix[at] + costs.fixed,
-            "heuristic_decided": sent,
-            "heuristic_sent": sent,
-        }
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         return triggers.recorded_decisions(run, trace, self.settings, self.settings.threshold(run.window))

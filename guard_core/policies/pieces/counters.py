@@ -1,15 +1,57 @@
-"""Counters: the provider's last count of a run of steps, as a policy remembers it."""
+"""Counters: what a policy compares with its threshold, from the provider's last count and what was added since."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from guard_core.ledger import Ints
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Run
 from guard_core.trace import Head
 from guard_core.usage import CountedRun
+
+BYTES_PER_TOKEN = 4  # of an answer whose tokens are not recorded: ours, the heuristic's
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The count that is compared, in tokens: the prompt tokens of the last call that the provider counted, and more.
+
+    `output`: with the output tokens of that call. `pending` gives the agent's estimate of each event that was added
+    since, by ledger and form; `pending_words` says how it estimates. `cache_writes` is False where tokens that were
+    written to the provider's cache are left out. `at_turn_start`: within a turn the count of the turn's beginning is
+    compared, not the last one.
+    """
+
+    output: bool = True
+    pending: Callable[[Ledger, str], Ints] | None = None
+    pending_words: str = ""
+    cache_writes: bool = True
+    at_turn_start: bool = False
+
+
+def outputs_of(ledger: Ledger) -> Ints:
+    """Output tokens of every call: the provider's count, else the bytes of the answer // 4."""
+    output, response = ledger.steps["output_tokens"], ledger.steps["response"]
+    size = np.append(ledger.events["bytes"], 0)[response]
+    return np.asarray(np.where(output >= 0, output, size // BYTES_PER_TOKEN))
+
+
+def cache_writes_of(ledger: Ledger, tokens: Ints, as_of: Ints) -> Ints:
+    """Tokens of some counted calls that were written to the cache; 0 where the request is not the recorded one, for
+    then it is not known."""
+    same = (as_of >= 0) & (ledger.steps["prompt_tokens"][as_of] == tokens)
+    return np.asarray(np.where(same, np.maximum(ledger.steps["cache_write_tokens"][as_of], 0), 0))
+
+
+def pending_of(ledger: Ledger, prefix: Ints, as_of: Ints, stop: Ints) -> Ints:
+    """The sum of a column over what was added after the answers of calls `as_of`, up to event `stop`."""
+    steps = ledger.steps
+    begin = np.where(steps["response"][as_of] >= 0, steps["response"][as_of] + 1, steps["at"][as_of])
+    return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(begin, stop)], 0))
 
 
 class LastCounts(NamedTuple):

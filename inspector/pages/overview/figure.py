@@ -105,6 +105,9 @@ def y_top(data: Timeline, start: int, stop: int) -> float:
     columns.append(data.requests[marked[(marked >= start) & (marked < stop)]])
     highest = max((float(np.nanmax(column)) for column in columns if not np.isnan(column).all()), default=1.0)
     lines = [float(data.window), *(float(x) for x in data.threshold[start:stop][:1])]
+    if data.own is not None:
+        lines += [*(float(level) for _, level in data.own.inferred), *map(float, data.own.threshold[start:stop][:1])]
+        columns.append(data.own.counts[part])
     near = [value for value in lines if not np.isnan(value) and highest >= WINDOW_SHARE * value]
     return 1.06 * max([highest, *near, 1.0])
 
@@ -117,9 +120,7 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     window = np.full(len(ends), float(data.window))
     name = "context window of the replay" if data.is_replayed_in_another_window else "context window"
     traces = [_series(name, ends, window, theme.line(theme.WINDOW, "dot", 1), hoverinfo="skip")]
-    long_dash = theme.line(theme.THRESHOLD, "longdash", 1, "hv")
-    threshold = data.threshold[steps]
-    traces.append(_series(data.threshold_name, steps, threshold, long_dash, **_reading(threshold, data.window)))
+    traces += _threshold_traces(data, steps)
     for name, values, color, dash in (
         ("heuristic estimate", data.heuristic[steps], theme.HEURISTIC, "dash"),
         ("calibrated estimate", data.calibrated[steps], theme.CALIBRATED, "dashdot"),
@@ -136,6 +137,37 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     return [trace for trace in traces if (trace["y"] <= top).any()]
 
 
+def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
+    """The threshold, with the margin that was left below it; beside a policy's that of the agent's own rule; where that
+    is not known, the bounds that the recording proves."""
+    long_dash, own = theme.line(theme.THRESHOLD, "longdash", 1, "hv"), data.own
+    if own is None or (data.shows_policy and not own.agent):
+        values = data.threshold[steps]
+        return [_series(data.threshold_name, steps, values, long_dash, **_reading(values, data.window))]
+    traces = []
+    if data.shows_policy:
+        values = data.threshold[steps]
+        traces.append(_series(data.threshold_name, steps, values, long_dash, **_reading(values, data.window)))
+        long_dash = theme.line(theme.THRESHOLD, "dashdot", 1, "hv")
+    if own.agent:
+        values = own.threshold[steps]
+        traces.append(_series(f"{own.agent} threshold", steps, values, long_dash, **_margin(values, own.counts[steps])))
+    if own.agent and not data.shows_policy and not _is_dense(data, steps):
+        compared, name = theme.line(theme.CALIBRATED, "dashdot", 1), f"count that {own.agent} compares"
+        traces.append(_series(name, steps, own.counts[steps], compared, hovertemplate="%{y:,.0f} tokens"))
+    ends = steps[[0, -1]] if len(steps) else steps
+    for name, level in own.inferred:
+        line = theme.line(theme.THRESHOLD, "longdash", 1)
+        traces.append(_series(name, ends, np.full(len(ends), float(level)), line, hoverinfo="skip"))
+    return traces
+
+
+def _margin(threshold: Floats, counts: Floats) -> dict[str, Any]:
+    """What hovering says of a threshold: how far the count was below it, or above."""
+    left = (threshold - counts).astype(np.float32)
+    return {"customdata": left, "hovertemplate": "%{y:,.0f} tokens, margin %{customdata:,.0f}"}
+
+
 def _is_dense(data: Timeline, steps: Ints) -> bool:
     """Do so many compactions follow one another that several lines would be one carpet."""
     sides = [data.compactions] if data.replayed is None else [data.compactions, data.replayed.compactions]
@@ -143,8 +175,8 @@ def _is_dense(data: Timeline, steps: Ints) -> bool:
 
 
 def shows_estimates(data: Timeline, steps: Ints) -> bool:
-    """Estimates are left out of a dense view, unless there is nothing else."""
-    return not _is_dense(data, steps) or bool(np.isnan(data.recorded).all())
+    """Estimates are a policy's: shown with its arithmetic, but not in a dense view, unless there is nothing else."""
+    return bool(np.isnan(data.recorded).all()) or (data.shows_policy and not _is_dense(data, steps))
 
 
 def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
@@ -383,6 +415,7 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     ends = [
         ("replay window" if data.is_replayed_in_another_window else "window", theme.WINDOW, float(data.window)),
         (data.threshold_name, theme.THRESHOLD, _last(data.threshold, steps)),
+        *_own_ends(data, steps),
         ("recorded", theme.RECORDED, _last(data.recorded, steps)),
     ]
     if shows_estimates(data, steps):
@@ -398,6 +431,16 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
         _label(f"{name} {theme.amount(value)}{' ↑' if value > top else ''}", color, place)
         for (name, color, value), place in zip(known, places, strict=True)
     ]
+
+
+def _own_ends(data: Timeline, steps: Ints) -> list[tuple[str, str, float]]:
+    """The labels of the agent's own threshold where a policy's is beside it, and of bounds that are inferred."""
+    if data.own is None:
+        return []
+    ends = [(name, theme.THRESHOLD, float(level)) for name, level in data.own.inferred]
+    if data.shows_policy and data.own.agent:
+        ends.append((f"{data.own.agent} threshold", theme.THRESHOLD, _last(data.own.threshold, steps)))
+    return ends
 
 
 def spread(wanted: list[float], gap: float, height: float) -> list[float]:

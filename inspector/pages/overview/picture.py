@@ -61,9 +61,21 @@ def context_picture(data: Timeline) -> Picture | None:
         *_replayed(data, box),
         *_recorded(data, box),
     ]
-    levels = _levels([("window", float(data.window)), (data.threshold_name, threshold)], box)
+    named = [("window", float(data.window)), (data.threshold_name, threshold), *_own_levels(data)]
+    paths += [Path("threshold", box.level(value), name) for name, value in _own_levels(data)]
+    levels = _levels(named, box)
     axis = tuple(Word(_pixels(box, value), theme.amount(value)) for value in _ticks(top))
     return Picture(tuple(path for path in paths if path.d), axis, levels, len(data))
+
+
+def _own_levels(data: Timeline) -> list[tuple[str, float]]:
+    """The agent's own threshold where a policy's is shown, and bounds that are inferred."""
+    if data.own is None:
+        return []
+    levels = [(name, float(level)) for name, level in data.own.inferred]
+    if data.shows_policy and data.own.agent and len(data.own.threshold):
+        levels.append((f"{data.own.agent} threshold", float(np.nan_to_num(data.own.threshold[0]))))
+    return levels
 
 
 def _recorded(data: Timeline, box: Box) -> list[Path]:

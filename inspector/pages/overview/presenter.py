@@ -16,6 +16,8 @@ from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.models import main_model
+from guard_core.rules import Explanation
+from guard_core.rules.words import agreement_words
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.sharing import TOTAL
 from guard_core.trace import Trace
@@ -36,8 +38,25 @@ LEAST_FORECASTS = 3  # of fewer calls an average says nothing
 
 
 def kpis(facts: Facts, observed: Trace, evidence: str) -> list[dict[str, str]]:
-    """Peak fill, tokens saved by compaction, estimator bias, compactions of a recording."""
-    return [_peak(facts), _saved(facts), _bias(facts, observed), _compactions(facts, evidence)]
+    """Peak fill, tokens saved by compaction, the threshold of the own rule, compactions of a recording; the estimator's
+    bias where that rule is ContextGuard, or neither known nor bounded by the recording."""
+    third = None if facts.is_contextguards else _threshold(facts.explanation)
+    return [_peak(facts), _saved(facts), third or _bias(facts, observed), _compactions(facts, evidence)]
+
+
+def _threshold(explanation: Explanation) -> dict[str, str] | None:
+    """The threshold of the agent's own rule and how its compactions agree, else what the recording proves of it."""
+    rule = explanation.rule
+    if rule is not None and rule.threshold is not None:
+        note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
+        source = Provenance.USER if any(item.source is Provenance.USER for item in rule.settings) else ""
+        return {**_kpi(f"threshold of {rule.agent}", tokens(rule.threshold), str(source), note), "page": "rule"}
+    if rule is not None and rule.reason:
+        return {**_kpi(f"threshold of {rule.agent}", "none", "", rule.reason), "page": "rule"}
+    bounded = next((item for item in explanation.inference if item.at_most is not None), None)
+    if bounded is None or bounded.contradiction:
+        return None
+    return {**_kpi("threshold", f"≤ {tokens(bounded.at_most)}", "inferred", bounded.sentence), "page": "rule"}
 
 
 def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
@@ -224,7 +243,7 @@ def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) ->
 def caption(data: Timeline, facts: Facts, name: str) -> str:
     """The finding of the chart in words, and what a view of all of it leaves out."""
     words = f"{_peak_sentence(facts)} Replayed under {name}{_replay_words(data)}"
-    if shows_estimates(data, np.arange(len(data))):
+    if not data.shows_policy or shows_estimates(data, np.arange(len(data))):
         return words
     return f"{words} More than {DENSE} compactions: zoom in to see the estimates."
 
@@ -372,7 +391,13 @@ def _about(count: int, where: str, measure: str = COUNTS_LESS, *, at_most: bool 
 
 
 TABLE_ROWS = 50  # 550 nodes of the page
-TABLE_HEADS = ("step", "recorded", "heuristic", "calibrated", "threshold", "factor", "replayed", "marks")
+POLICY_HEADS = ("step", "recorded", "heuristic", "calibrated", "threshold", "factor", "replayed", "marks")
+OWN_HEADS = ("step", "recorded", "count compared", "threshold", "margin", "replayed", "marks")
+
+
+def table_heads(data: Timeline) -> tuple[str, ...]:
+    """The columns of the chart's table: a policy's arithmetic, or that of the agent's own rule."""
+    return POLICY_HEADS if data.shows_policy or data.own is None else OWN_HEADS
 
 
 def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[dict[str, Any]], int]:
@@ -383,19 +408,26 @@ def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[d
         {
             "step": f"{step_number(step):,}",
             "url": path + choice.query(at=step_number(step)),
-            "cells": [
-                tokens(data.recorded[step]),
-                tokens(data.heuristic[step]),
-                tokens(data.calibrated[step]),
-                tokens(data.threshold[step]),
-                "–" if np.isnan(data.factor[step]) else f"{data.factor[step]:.3f}",
-                "–" if data.replayed is None else tokens(data.replayed.prompt_tokens[step]),
-            ],
+            "cells": [tokens(data.recorded[step]), *_decided(data, step), _replayed_at(data, step)],
             "marks": ", ".join(words for words, steps in marks if step in steps),
         }
         for step in range(first, stop)
     ]
     return rows, stop
+
+
+def _decided(data: Timeline, step: int) -> list[str]:
+    """What was compared at a step, by a policy's arithmetic or by the agent's own rule."""
+    if data.shows_policy or data.own is None:
+        factor = DASH if np.isnan(data.factor[step]) else f"{data.factor[step]:.3f}"
+        return [tokens(data.heuristic[step]), tokens(data.calibrated[step]), tokens(data.threshold[step]), factor]
+    count, limit = data.own.counts[step], data.own.threshold[step]
+    margin = DASH if np.isnan(limit - count) else f"{limit - count:,.0f}".replace("-", "−")
+    return [tokens(count), tokens(limit), margin]
+
+
+def _replayed_at(data: Timeline, step: int) -> str:
+    return DASH if data.replayed is None else tokens(data.replayed.prompt_tokens[step])
 
 
 def _marks(data: Timeline) -> list[tuple[str, set[int]]]:

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from guard_core.rules.words import headline
 from inspector.pages.overview import presenter, without_calls
 from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
@@ -76,6 +77,7 @@ def _overview(page: Frame) -> dict[str, Any]:
     )
     return {
         "errors": page.errors,
+        "own_rule": "" if found.facts.is_contextguards else headline(found.facts.explanation),
         "verdict": f"Simulated under {name}: {found.verdict.sentence}" if found.simulated else found.verdict.sentence,
         "kpis": presenter.simulated_kpis(found.replayed)
         if found.simulated
@@ -140,7 +142,7 @@ def _table(page: Frame) -> dict[str, Any]:
         "url": path + choice.query(table=1),
         "close": path + choice.query(),
         "rows": rows,
-        "heads": presenter.TABLE_HEADS,
+        "heads": presenter.table_heads(page.analysis.data),
         "focus": wants_part(page.request, "table"),
         "first": opened,
         "caption": f"Steps {step_number(first):,} to {stop:,} of {count:,}; tokens.",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guard_core.rules import Agent, Agreement, Explanation, Interval, OwnRule, RuleSetting
+from guard_core.rules.words import agreement_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import counted, step_number
 
@@ -154,4 +155,4 @@ def agreement(explanation: Explanation) -> str:
     """How many compactions the rule explains, in words."""
     if explanation.rule is None or not explanation.auto:
         return ""
-    return f"{explanation.agrees:,} of {counted(explanation.auto, 'compaction')} agree with the rule"
+    return f"{agreement_words(explanation)} with the rule"

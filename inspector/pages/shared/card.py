@@ -36,7 +36,7 @@ def card(
         "badge_class": "badge-compaction" if fires else "",
         "terms": [term_row(term, step, acts=side == "replayed") for term in terms],
         "notes": [note for note in (_answer_note(trace, step), _own_note(decision, own)) if note],
-        **_fill(decision, threshold, trace.window),
+        **fill_of(decision, threshold, trace.window),
     }
 
 
@@ -152,7 +152,8 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
 
 
-def _fill(decision: int, threshold: int, window: int) -> dict[str, Any]:
+def fill_of(decision: int, threshold: int, window: int) -> dict[str, Any]:
+    """The bar of a card: how much of the window a count fills, and where the threshold is; figures below 0 are none."""
     if decision < 0 or threshold < 0 or window <= 0:
         return {"fill": None}
     scale = max(window, decision)

@@ -32,9 +32,11 @@ from inspector.pages.shared.numbers import (
     tokens,
     turn_number,
 )
+from inspector.pages.shared.own_card import own_card
 from inspector.pages.shared.requests import PAGE, MessageRow
 from inspector.pages.shared.simulator import step_query
 from inspector.pages.steps import presenter
+from inspector.replays.choice import policy_title
 from inspector.storage import convert
 from inspector.storage.estimates import load_counts
 
@@ -180,8 +182,8 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
         "marks": _badges(page, at),
         "facts_line": _facts_line(page, at),
         "sides": _sides(page, at),
-        "cards": [_card(page, at)],
-        "settings_used": cards.settings_used(found.trace(page.side), found.window, page.choice.engine_names()),
+        "cards": _cards(page, at),
+        "settings_used": _settings_used(page),
         "fixed": _fixed(page),
         **_messages(page, at),
     }
@@ -245,6 +247,28 @@ def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
         {"label": label, "url": path + page.choice.query(at=step_number(at), side=side), "current": side == page.side}
         for side, label in labels
     ]
+
+
+def _settings_used(page: Frame) -> dict[str, Any] | None:
+    """The settings of the policy whose arithmetic is shown; None where that is the agent's own alone."""
+    found = page.analysis
+    if not found.data.shows_policy and page.side == "recorded":
+        return None
+    return cards.settings_used(found.trace(page.side), found.window, page.choice.engine_names())
+
+
+def _cards(page: Frame, at: int) -> list[dict[str, Any]]:
+    """The decision of the recording by its own rule, and a policy's where one is looked at."""
+    found = page.analysis
+    if found.facts.is_contextguards or page.side == "replayed":
+        return [_card(page, at)]
+    explained = page.paths["rule"] + page.choice.query(at=step_number(at))
+    own = own_card(found.own_checks.at(at), found.facts.window.value)
+    own |= {**_compaction_link(page, at), "explained": explained}
+    if not found.data.shows_policy:
+        return [own]
+    policy = f"{policy_title(found.policy.name)} on the same request"
+    return [own, {**_card(page, at), "title": policy, "link": ""}]
 
 
 def _card(page: Frame, at: int) -> dict[str, Any]:

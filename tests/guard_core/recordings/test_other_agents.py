@@ -14,19 +14,6 @@ from tests.guard_core.recordings.checks import SAMPLES, lines
 TIME = "2026-01-20T10:00:00.000Z"
 
 
-def linked(number, kind, **rest):
-    """A line of Qwen Code, which links its lines as Claude Code does."""
-    before = f"u{number - 1}" if number else None
-    return {"uuid": f"u{number}", "parentUuid": before, "sessionId": "s", "timestamp": TIME, "type": kind, **rest}
-
-
-QWEN = lines(
-    linked(0, "user", message={"role": "user", "parts": [{"text": "Read a"}]}),
-    linked(1, "assistant", message={"role": "model", "parts": [{"functionCall": {"id": "c", "name": "read"}}]}),
-    linked(2, "system", subtype="ui_telemetry", systemPayload={"uiEvent": {"input_token_count": 30_000}}),
-)
-
-
 def entry(name, role, *blocks):
     """An entry of Factory Droid, whose lines look like pi's."""
     message = {"role": role, "content": list(blocks)}
@@ -71,7 +58,6 @@ OBSERVATION = {
 }
 
 REFUSED = {
-    "Qwen Code": QWEN,
     "Factory Droid": lines(DROID_HEADER, ASKED, USED),
     "Factory Droid without its header": lines(ASKED, USED),
     "Goose": lines(GOOSE_HEADER, *GOOSE),
@@ -95,7 +81,6 @@ def test_it_is_refused_by_the_name_of_its_agent(name, strict):
 
 RULES = SAMPLES / "../rules"
 RECORDED = {
-    "qwen-code/**/*.jsonl": "Qwen Code",
     "kimi-cli/**/context.jsonl": "Kimi CLI",
     "kimi-cli/**/wire.jsonl": "Kimi CLI",
     "kimi-code/**/wire.jsonl": "Kimi Code",

@@ -25,6 +25,7 @@ RUNS = (
     "hermes/default-200k",
     "opencode/default",
     "pi/0.74.2-default",
+    "qwen-code/default-1m",
 )
 
 

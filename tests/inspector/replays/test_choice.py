@@ -25,8 +25,14 @@ def test_no_settings_are_the_default():
 
 
 def test_defaults_that_were_typed_are_left_out_of_the_address():
-    choice, errors = parse_choice({"profile": "current", "policy": "contextguard", "buffer": "auto"})
+    choice, errors = parse_choice({"profile": "current", "buffer": "auto"})
     assert (choice, errors) == (Choice(), {})
+    assert parse_choice({"policy": "contextguard", "window": "1M"})[0].pairs() == {"window": "1000000"}
+
+
+def test_the_default_policy_alone_is_one_that_was_chosen():
+    choice, errors = parse_choice({"profile": "current", "policy": "contextguard"})
+    assert (choice.query(), choice.changed, errors) == ("?policy=contextguard", True, {})
 
 
 @pytest.mark.parametrize(

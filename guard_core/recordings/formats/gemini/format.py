@@ -77,7 +77,7 @@ class GeminiFormat:
         if source.shape is Shape.JSON and gemini_json.is_result(source.json()):
             return gemini_json.read_result(source, NAME)
         reader = GeminiChatReader(source)
-        for line, record in _records(source):
+        for line, record in chat_records(source):
             with source.tolerate(line):
                 reader.record(record, line)
         return reader.recording()
@@ -103,7 +103,7 @@ def _is_checkpoint(value: Any) -> bool:
     )
 
 
-def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
+def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     """Headers, patches and messages: the lines, or what the one object or array holds, in the same form."""
     if source.shape is Shape.LINES:
         for line in source.lines():
@@ -128,13 +128,13 @@ def _unfolded(record: JSON) -> Iterator[JSON]:
 
 
 class GeminiChatReader:
-    """One chat, record by record."""
+    """One chat, record by record. `name` is the format, `agent` who wrote it: descendants write the same."""
 
-    def __init__(self, source: ByteSource) -> None:
-        self.source = source
+    def __init__(self, source: ByteSource, name: str = NAME, agent: str = "Gemini CLI") -> None:
+        self.source, self.name, self.agent = source, name, agent
         self.notes = source.notes
-        self.facts = FactCounter(NAME)
-        self.log = SessionBuilder(NAME, source)
+        self.facts = FactCounter(name)
+        self.log = SessionBuilder(name, source)
         self.index = LogIndex(self.log)
         self.header: JSON = {}
         self.title = ""
@@ -393,11 +393,11 @@ class GeminiChatReader:
         session = self.log.session(
             source_id=fields.text(self.header, "sessionId"),
             title=self.title,
-            agent="Gemini CLI",
+            agent=self.agent,
             started_at=fields.timestamp(self.header, "startTime"),
             notes=tuple(notes),
         )
-        return Recording(NAME, (session,), self.facts.facts(), self.notes)
+        return Recording(self.name, (session,), self.facts.facts(), self.notes)
 
 
 def _snapshot(history: tuple[Event, ...]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inspector.figures import theme
-from inspector.figures.timeline import Replayed, Timeline, Track
+from inspector.figures.timeline import Own, Replayed, Timeline, Track
 from inspector.pages.overview.figure import context_timeline, shows_estimates, spread
 
 
@@ -173,3 +173,30 @@ def test_labels_are_moved_apart_and_stay_inside():
     assert min(gaps) >= 15
     assert places[-1] >= 0
     assert places[0] <= 300
+
+
+# -- the rule of the recording's own agent
+
+
+def own(agent="Claude Code", inferred=(), steps=40):
+    return Own(agent, np.linspace(10_000, 160_000, steps), np.full(steps, 155_000.0), inferred)
+
+
+def test_the_own_rule_has_a_threshold_a_margin_and_the_count_that_is_compared():
+    figure = context_timeline(replace(made(), own=own(), policy="Claude Code", shows_policy=False))
+    shown = {trace.name: trace for trace in figure.data}
+    assert {"Claude Code threshold", "count that Claude Code compares"} <= shown.keys()
+    assert "heuristic estimate" not in shown
+    assert shown["Claude Code threshold"].customdata[0] == 145_000
+
+
+def test_a_chosen_policys_threshold_stands_beside_the_own_one():
+    shown = names(context_timeline(replace(made(), own=own())))
+    assert {"ContextGuard threshold", "Claude Code threshold", "heuristic estimate"} <= set(shown)
+
+
+def test_of_an_unknown_rule_the_bounds_are_drawn():
+    bounds = (("threshold above (inferred)", 150_000), ("threshold at most (inferred)", 154_000))
+    figure = context_timeline(replace(made(), own=own("", bounds), policy="", shows_policy=False))
+    assert {name for name, _ in bounds} <= set(names(figure))
+    assert not any("count that" in name or name == " threshold" for name in names(figure))

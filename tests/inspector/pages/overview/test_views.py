@@ -9,7 +9,7 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Span
 from inspector.models import Session
-from tests.builders import model, session, tool_result, user
+from tests.builders import model, session, tool_result, transcript, user
 
 
 def page(client, row, query=""):
@@ -188,3 +188,26 @@ def test_what_a_reader_of_the_replays_counts_must_know_is_beside_them(client, pa
     assert noted in part_of(row.get_absolute_url() + "?window=60000", "chart").content.decode()
     plain = store(session(*events), title="plain")
     assert "replay-notes" not in page(client, plain).content.decode()
+
+
+# -- the rule of the recording's own agent
+
+
+def test_a_recording_is_explained_by_its_own_rule(client, store):
+    text = client.get(store(transcript()).get_absolute_url()).content.decode()
+    assert "compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,010." in text
+    assert "threshold of Claude Code" in text
+    assert "1 of 1 compaction agrees" in text
+    assert '"calibrated estimate"' not in text
+
+
+def test_its_table_has_the_count_and_the_margin(client, store):
+    text = client.get(store(transcript()).get_absolute_url() + "?table=1").content.decode()
+    assert "count compared" in text
+    assert "3,990" in text
+
+
+def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store):
+    text = client.get(store(transcript("homemade")).get_absolute_url()).content.decode()
+    assert "The rule by which homemade compacts is not known here. Recorded at 154,000." in text
+    assert "≤ 154,000" in text

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Span
-from tests.builders import model, session, tool_call, tool_result, user
+from tests.builders import model, session, tool_call, tool_result, transcript, user
 
 
 @pytest.fixture
@@ -252,3 +252,29 @@ def test_a_replayed_step_after_it_says_which_figures_are_recorded(client, steps)
     line = text.partition('class="facts-line"')[2].partition("</div>")[0]
     assert "prompt tokens (modelled)" in line
     assert re.search(r"<span>recorded: [\d,]+ prompt tokens \(provider\)(, \d+.% from cache)?</span>", line)
+
+
+# -- the rule of the recording's own agent
+
+
+def test_the_decision_of_a_recording_is_by_its_own_rule(client, store):
+    text = client.get(store(transcript()).get_absolute_url() + "steps?at=4").content.decode()
+    assert "155,010 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000" in text
+    assert "Claude Code compacted here: the count reached the threshold." in text
+    assert "measured at step 3" in text
+    assert "ContextGuard would" not in text
+    assert "Settings used" not in text
+
+
+def test_a_policy_that_is_chosen_stands_beside_it(client, store):
+    text = client.get(store(transcript()).get_absolute_url() + "steps?at=4&policy=contextguard").content.decode()
+    assert "Claude Code compacted here" in text
+    assert "ContextGuard on the same request" in text
+    assert "Settings used" in text
+
+
+def test_of_an_unknown_rule_the_card_says_what_was_counted(client, store):
+    text = client.get(store(transcript("homemade")).get_absolute_url() + "steps?at=4").content.decode()
+    assert "The rule of this agent is not known" in text
+    assert "154,000 prompt tokens" in text
+    assert "the threshold is above 150,000 and at most 154,000" in text

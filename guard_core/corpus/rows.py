@@ -1,0 +1,262 @@
+"""One row per agent, version, model and window: what its sessions together prove of the threshold."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from guard_core.corpus.bounds import Bounds, Place, SessionStretch, joined, session_bounds
+from guard_core.corpus.obedience import State, obedience_of, stated_settings
+from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.ledger import Ints
+from guard_core.rules.base import Hypothesis, Moment, OwnRule, RuleSetting, Stretch
+from guard_core.rules.evidence import EVIDENCE, Cause, CompactionCheck, StretchEvidence
+from guard_core.rules.inference import Interval, general_variants
+from guard_core.rules.registry import AGENTS
+from guard_core.rules.versions import numbers
+
+BY_LABEL = {agent.label: agent for agent in AGENTS}
+
+
+class RowKey(NamedTuple):
+    """What a row is about. `window` in tokens, None: not known. `counter` and `relation` as in guard_core.rules."""
+
+    agent: str
+    version: str
+    model: str
+    window: int | None
+    counter: str
+    relation: str
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """A session that does not do what its rule says; `fired`: did the agent compact at this check."""
+
+    place: Place
+    fired: bool
+
+
+class RuleTally(msgspec.Struct, frozen=True):
+    """A rule that sessions of a row have, under the same stated settings, and which of them obey it.
+
+    `agrees` of `auto` compactions fit it. `obeys` and `contradicts` are sessions; the others show nothing.
+    """
+
+    formula: str
+    threshold: int | None
+    stated: tuple[RuleSetting, ...]
+    reason: str
+    checks: Moment
+    sessions: int
+    obeys: tuple[str, ...]
+    contradicts: tuple[Contradiction, ...]
+    auto: int
+    agrees: int
+
+
+class ForcedCompaction(msgspec.Struct, frozen=True):
+    """A compaction after a refused request, or at `NEAR_MISS_SHARE` of the window or more."""
+
+    place: Place
+    refused: bool
+
+
+class TriggerRow(msgspec.Struct, frozen=True):
+    """What the sessions of one agent, version, model and window prove of its threshold, in tokens of `counter`.
+
+    `compactions` are counted by cause. The threshold is above `above` and at most `at_most` (relation ">": at least,
+    and below); both are named where they exclude each other (`contradiction`). `left_out` are compactions that a person
+    may have asked for. `formula` is the simplest known one that explains most of the `fired` compactions with a count,
+    `explained` of them; `others` explain as many. `rules` are the agent's own with the settings of its sessions.
+    """
+
+    key: RowKey
+    sessions: tuple[str, ...]
+    compactions: Mapping[Cause, int]
+    above: Place | None
+    at_most: Place | None
+    contradiction: bool
+    left_out: int
+    fired: int
+    formula: Hypothesis | None
+    explained: int
+    others: int
+    rules: tuple[RuleTally, ...]
+    forced: tuple[ForcedCompaction, ...]
+    missed: int
+
+    @property
+    def interval(self) -> Interval:
+        """The interval as `rules.inference` writes one; its steps are those of two sessions."""
+        return interval_of(self.key, self.above, self.at_most, contradiction=self.contradiction)
+
+
+def interval_of(key: RowKey, above: Place | None, at_most: Place | None, *, contradiction: bool = False) -> Interval:
+    """Two bounds as an interval."""
+    return Interval(
+        start=0,
+        stop=0,
+        version=key.version,
+        model=key.model,
+        counter=key.counter,
+        relation=key.relation,
+        above=above and above.tokens,
+        above_step=above and above.step,
+        at_most=at_most and at_most.tokens,
+        at_most_step=at_most and at_most.step,
+        contradiction="no threshold explains both" if contradiction else "",
+    )
+
+
+def key_of(evidence: StretchEvidence) -> RowKey:
+    """The row that a stretch belongs to."""
+    stretch = evidence.stretch
+    return RowKey(evidence.agent, stretch.version, stretch.model, evidence.window, evidence.counter, evidence.relation)
+
+
+def rows_of(items: Iterable[SessionStretch]) -> list[TriggerRow]:
+    """The rows of many sessions, in order. Stretches without calls and compactions are left out."""
+    groups: defaultdict[RowKey, list[SessionStretch]] = defaultdict(list)
+    for item in items:
+        stretch = item.evidence.stretch
+        if item.evidence.compactions or stretch.stop > stretch.start:
+            groups[key_of(item.evidence)].append(item)
+    return [_Group(key, groups[key]).row() for key in sorted(groups, key=_order)]
+
+
+def _order(key: RowKey) -> tuple[object, ...]:
+    names = key.agent.casefold(), numbers(key.version), key.version, key.model
+    return *names, key.window is not None, key.window or 0, *key
+
+
+class _Group:
+    """The stretches of one row."""
+
+    def __init__(self, key: RowKey, items: list[SessionStretch]) -> None:
+        self.key = key
+        self.items = sorted(items, key=lambda item: (item.session, item.evidence.stretch.start))
+        self.bounds = [session_bounds(item) for item in self.items]
+
+    def row(self) -> TriggerRow:
+        whole = joined(self.bounds)
+        above, at_most, left_out = whole.limits
+        formula, explained, others = self.formula(whole)
+        return TriggerRow(
+            key=self.key,
+            sessions=tuple(dict.fromkeys(item.session for item in self.items)),
+            compactions=Counter(check.cause for check in self.checks),
+            above=above,
+            at_most=at_most,
+            contradiction=whole.contradiction is not None,
+            left_out=len(left_out),
+            fired=len(self.fired),
+            formula=formula,
+            explained=explained,
+            others=others,
+            rules=tuple(self.rules()),
+            forced=tuple(self.forced()),
+            missed=sum(item.evidence.missed for item in self.items),
+        )
+
+    @cached_property
+    def checks(self) -> list[CompactionCheck]:
+        return list(chain.from_iterable(item.evidence.compactions for item in self.items))
+
+    @cached_property
+    def fired(self) -> list[CompactionCheck]:
+        return [check for check in self.checks if check.cause in EVIDENCE and check.tokens is not None]
+
+    def forced(self) -> Iterable[ForcedCompaction]:
+        near = (self.key.window or 0) * NEAR_MISS_SHARE
+        for item in self.items:
+            for check in item.evidence.compactions:
+                refused = check.cause is Cause.REFUSED
+                is_near = near and check.cause in EVIDENCE and (check.tokens or 0) >= near
+                if refused or is_near:
+                    yield ForcedCompaction(Place(check.tokens or 0, item.session, check.step), refused)
+
+    def rules(self) -> Iterable[RuleTally]:
+        """The rules of the sessions, those with stated settings first."""
+        groups: defaultdict[tuple[str, tuple[RuleSetting, ...]], list[int]] = defaultdict(list)
+        for place, item in enumerate(self.items):
+            if (rule := item.evidence.rule) is not None:
+                groups[rule.formula, stated_settings(rule)].append(place)
+        for (_, stated), places in sorted(groups.items(), key=lambda pair: (not pair[0][1], pair[0][0], pair[1])):
+            yield self.tally(stated, places)
+
+    def tally(self, stated: tuple[RuleSetting, ...], places: list[int]) -> RuleTally:
+        """The sessions at these places beside the rule that they share."""
+        obeying, contradicting = [], []
+        for place in places:
+            obedience = obedience_of(self.items[place], self.bounds[place])
+            if obedience.state is State.OBEYS:
+                obeying.append(self.items[place].session)
+            elif obedience.state is State.CONTRADICTS and obedience.place is not None:
+                contradicting.append(Contradiction(obedience.place, obedience.fired))
+        rule = self.rule_at(places[0])
+        return RuleTally(
+            formula=rule.formula,
+            threshold=rule.threshold,
+            stated=stated,
+            reason=rule.reason,
+            checks=rule.checks,
+            sessions=len({self.items[place].session for place in places}),
+            obeys=tuple(dict.fromkeys(obeying)),
+            contradicts=tuple(contradicting),
+            auto=sum(self.items[place].evidence.auto for place in places),
+            agrees=sum(self.items[place].evidence.agrees for place in places),
+        )
+
+    def rule_at(self, place: int) -> OwnRule:
+        rule = self.items[place].evidence.rule
+        assert rule is not None
+        return rule
+
+    # -- the formula
+
+    def formula(self, bounds: Bounds) -> tuple[Hypothesis | None, int, int]:
+        """The simplest formula that explains most compactions, how many those are, and how many others explain as many.
+
+        A formula outside the interval is none, unless the sessions contradict each other: then it is the one that
+        explains more than half.
+        """
+        above, at_most, _ = bounds.limits
+        interval = interval_of(self.key, above, at_most)
+        known: dict[int, Hypothesis] = {}
+        for item in self.hypotheses() if self.fired else ():
+            is_open = None in (above, at_most) and item.changes  # one bound proves too little for other settings
+            if item.threshold > 0 and not is_open and (bounds.contradiction or interval.contains(item.threshold)):
+                known.setdefault(item.threshold, item)
+        counts = explained_by(self.fired, np.array(list(known), dtype=np.int64), self.key.relation)
+        most = int(counts.max(initial=0))
+        if bounds.contradiction and 2 * most <= len(self.fired):
+            return None, 0, 0
+        best = [item for item, count in zip(known.values(), counts, strict=True) if count == most > 0]
+        return (best[0], most, len(best) - 1) if best else (None, 0, 0)
+
+    def hypotheses(self) -> Iterable[Hypothesis]:
+        """The rules of the sessions, then what the agent's formula gives with other settings, the simplest first."""
+        for item in self.items:
+            rule = item.evidence.rule
+            if rule is not None and rule.threshold is not None:
+                yield Hypothesis(rule.formula, rule.threshold, 0)
+        first = self.items[0].evidence.stretch
+        largest = max(item.evidence.stretch.largest for item in self.items)
+        stretch = Stretch(0, 1, self.key.version, self.key.model, first.window, largest)
+        agent = BY_LABEL.get(self.key.agent)
+        variants = general_variants(stretch) if agent is None else agent.variants(stretch, {})
+        yield from sorted(variants, key=lambda item: item.changes)
+
+
+def explained_by(checks: Iterable[CompactionCheck], thresholds: Ints, relation: str) -> Ints:
+    """How many of the compactions each threshold explains: it fires at their count and at none that passed before."""
+    counts = [(check.passed, check.tokens) for check in checks if check.tokens and check.passed < check.tokens]
+    passed, fired = np.sort(np.array(counts, dtype=np.int64).reshape(-1, 2), axis=0).T
+    least = thresholds + (relation == ">")  # the smallest count at which each fires
+    return np.asarray(np.searchsorted(passed, least, side="left") - np.searchsorted(fired, least, side="left"))

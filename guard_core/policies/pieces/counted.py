@@ -1,0 +1,509 @@
+"""The base of policies that compare a count with a threshold and then replace messages by a summary.
+
+A policy of this kind is a subclass of CountedPolicy with
+
+    name, agent    its name in the list; the recording format of its own agent
+    threshold      the tokens at which it fires, from the window; None: never
+    relation       ">=" or ">"
+    looks          the points at which it compares; of several that apply to a step, the last counts
+    counter        what it compares (pieces.counters); `uncounted` is the estimate (pieces.estimates) that takes its
+                   place before the first count and after a compaction, None: then it does not fire
+    form           the form in which events enter the log (a cap of tool results)
+    gate           reasons not to compact although it fires, from what it remembers
+    plan           what a compaction leaves of the messages (pieces.plans, pieces.message_columns, pieces.cuts)
+    tidied, tidy   what it clears at the end of a turn without a summary
+    most_refusals  compactions per turn after the provider refused a request as too large
+    rule           the threshold as an expression, for the decision card
+
+and of settings of its own. Everything else is here: counts as they are remembered, the same numbers for one step and
+for many, the record of a compaction, the explanation of a decision.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.estimators import Heuristic
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.pieces.counters import (
+    Counter,
+    cache_writes_of,
+    last_counts,
+    outputs_of,
+    pending_of,
+    recorded_counts,
+)
+from guard_core.policies.pieces.estimates import Estimate
+from guard_core.policies.pieces.explaining import explain
+from guard_core.policies.pieces.looks import POINTS, Looks, looks_at
+from guard_core.policies.pieces.message_columns import Bools
+from guard_core.policies.pieces.plans import History, Plan, SummaryMessage, summarised
+from guard_core.summaries.base import Summary
+from guard_core.trace import (
+    INDEX,
+    NOTHING_TO_COMPACT,
+    STILL_OVER,
+    SUMMARISER_FAILED,
+    Column,
+    CompactionRecord,
+    Head,
+    Pass,
+    Term,
+    Trace,
+)
+from guard_core.usage import normal
+from guard_core.views import Segment, Span, Synthetic, View, content_count
+
+NO_COUNT, PROVIDER_COUNT, ESTIMATE = range(3)  # in the words of the column counted_by
+NONE = -1  # in a column: no value
+REFUSED = "the provider refused the request"
+CLEARED = "old tool results are cleared at the end of a turn"
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What a policy remembers: how requests begin since the last compaction (`head`, then the log from `kept_from`),
+    its summary, and the provider's last count (`tokens` at step `as_of`, -1: none).
+
+    `turn_tokens` and `turn_as_of` are the count before the current turn began. `calls` counts those of the summariser,
+    `attempts` the compactions after refusals in turn `turn`.
+    """
+
+    head: View = ()
+    kept_from: int = 0
+    summary_bytes: int = 0
+    summary_text: str | None = None
+    tokens: int = 0
+    as_of: int = -1
+    turn_tokens: int = 0
+    turn_as_of: int = -1
+    calls: int = 0
+    turn: int = -1
+    attempts: int = 0
+
+
+COLUMNS = (
+    Column("last_prompt", "prompt tokens of the last call that the provider counted", none=0),
+    Column("last_output", "output tokens of that call", none=0),
+    Column("last_step", "the step of that call", "step", none=-1),
+    Column("pending", "estimate of what was added to the log since that call was answered"),
+    Column("counted_by", "what the decision was made on", INDEX, words=("none", "provider's count", "estimate")),
+)
+LOOK = Column(
+    "looks", "where the policy compared its count", INDEX, words=("not here", *(item.value for item in POINTS))
+)
+
+
+class Counts(NamedTuple):
+    """The provider's last counts before some steps, and those before the turn of each began: tokens and step."""
+
+    tokens: Ints
+    as_of: Ints
+
+
+@dataclass(frozen=True)
+class CountedPolicy(ABC):
+    """The base; see the module."""
+
+    settings: Any
+
+    name: ClassVar[str]
+    agent: ClassVar[str] = ""
+    relation: ClassVar[str] = ">="
+    uncounted: ClassVar[Estimate | None] = None
+    own_columns: ClassVar[tuple[Column, ...]] = ()
+    state_type: ClassVar[type] = Memory
+
+    # ---- what a policy gives
+
+    @abstractmethod
+    def threshold(self, window: int) -> int | None:
+        """Tokens at which it fires; None: never."""
+
+    @abstractmethod
+    def plan(self, history: History) -> Plan | int:
+        """What a compaction leaves; an index into HELD_REASONS where nothing can be done."""
+
+    @abstractmethod
+    def rule(self, window: int) -> str:
+        """The threshold as an expression with its numbers."""
+
+    @property
+    def looks(self) -> tuple[Point, ...]:
+        return (Point.BEFORE_CALL,)
+
+    @property
+    def counter(self) -> Counter:
+        return Counter()
+
+    @property
+    def form(self) -> str:
+        return ""
+
+    @property
+    def most_refusals(self) -> int:
+        return 0
+
+    def gate(self, ledger: Ledger, rows: Ints, state: Any) -> Ints:
+        """For each of some steps why it does not compact although it fires (an index into HELD_REASONS, 0: it does),
+        from a state that does not change between them but for counts."""
+        return np.zeros(len(rows), dtype=np.int64)
+
+    def tidied(self, ledger: Ledger, looks: Looks, state: Any) -> Bools:
+        """At which of some steps it clears messages without a summary; only where one begins a turn."""
+        return np.zeros(len(looks.stop), dtype=np.bool_)
+
+    def tidy(self, history: History) -> Plan:
+        """What clearing leaves. Called only where `tidied` is true."""
+        raise NotImplementedError
+
+    @property
+    def tidies(self) -> bool:
+        """Does it clear messages at all."""
+        return False
+
+    # ---- the policy as a replay knows it
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        everywhere = Point.BEFORE_CALL in self.looks or {Point.AFTER_RESULTS, Point.BEFORE_TURN} <= {*self.looks}
+        return (*COLUMNS, *(() if everywhere else (LOOK,)), *self.own_columns)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        early = (Point.END_OF_TURN,) if self.tidies else ()
+        late = (Point.ON_OVERFLOW,) if self.most_refusals else ()
+        return (*early, Point.BEFORE_CALL, *late)
+
+    def estimator(self, ledger: Ledger) -> Heuristic:
+        return Heuristic.of(ledger)
+
+    def start(self) -> Any:
+        return self.state_type()
+
+    def observe(self, state: Any, prompt_tokens: int | None, step: int) -> Any:
+        if not prompt_tokens or prompt_tokens <= 0:
+            return state
+        return msgspec.structs.replace(state, tokens=prompt_tokens, as_of=step)
+
+    def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
+        return explain(trace, step, self.counter, self.uncounted, self.relation, self.rule(trace.window))
+
+    # ---- one step
+
+    def decide(self, check: Check, state: Any) -> Decision:
+        ledger, rows = check.ledger, np.array([check.step])
+        looks = looks_at(self.looks, ledger, rows)
+        head = Head(state.head, state.kept_from, self.form)
+        if check.point is Point.END_OF_TURN:
+            return self._tidied(check, state, head, looks)
+        last = Counts(np.array([state.tokens]), np.array([state.as_of]))
+        counts = last
+        if self.counter.at_turn_start:
+            counts = Counts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
+            if looks.begins[0]:
+                state = msgspec.structs.replace(state, turn_tokens=state.tokens, turn_as_of=state.as_of)
+        at = np.array([check.at])
+        sent = sent_columns(self.estimator(ledger), head, at)
+        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at))
+        threshold = self._threshold(check.window)
+        evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
+        evidence |= {"threshold": threshold, **_remembered(state)}
+        view = head.at(ledger, check.at)
+        if check.point is Point.ON_OVERFLOW:
+            return self._recovered(check, state, head, evidence)
+        if not (looks.looks[0] and self._fires(numbers["decision_tokens"], threshold)[0]):
+            return Decision(view, state, evidence)
+        stop, point = int(looks.stop[0]), POINTS[int(looks.point[0])]
+        held = int(self.gate(ledger, rows, state)[0])
+        if held or not stop:
+            return Decision(view, state, {**evidence, "held": held or NOTHING_TO_COMPACT})
+        reason = f"{evidence['decision_tokens']:,} tokens {self.relation} threshold {threshold:,}"
+        return self._compacted(History(check, state, head.at(ledger, stop), stop, point), evidence, reason)
+
+    def _recovered(self, check: Check, state: Any, head: Head, evidence: dict[str, int]) -> Decision:
+        """The provider refused the request."""
+        turn = int(check.ledger.steps["turn"][check.step])
+        attempts = state.attempts if state.turn == turn else 0
+        view = head.at(check.ledger, check.at)
+        if attempts >= self.most_refusals or not check.at:
+            return Decision(view, state, evidence)
+        state = msgspec.structs.replace(state, turn=turn, attempts=attempts + 1)
+        return self._compacted(History(check, state, view, check.at, check.point), evidence, REFUSED)
+
+    def _tidied(self, check: Check, state: Any, head: Head, looks: Looks) -> Decision:
+        """The end of a turn, at which old messages may be cleared."""
+        view = head.at(check.ledger, check.at)
+        costs = self.estimator(check.ledger)
+        evidence = {"heuristic_decided": costs.request(view), "heuristic_sent": costs.request(view)}
+        if not self.tidied(check.ledger, looks, state)[0]:
+            return Decision(view, state, evidence)
+        history = History(check, state, view, check.at, check.point)
+        return self._finished(history, self.tidy(history), [], evidence, CLEARED)
+
+    def _compacted(self, history: History, evidence: dict[str, int], reason: str) -> Decision:
+        """The decision of a step at which it compacts."""
+        plan = self.plan(history)
+        if isinstance(plan, int):
+            view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
+            return Decision(view, history.state, {**evidence, "held": plan})
+        made: list[Made] = []
+        for item in plan.items:
+            if isinstance(item, SummaryMessage):
+                made.append(self._made(history, item, sum(len(other.answers) for other in made)))
+        if any(item.message is None for item in made):
+            view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
+            calls = history.state.calls + sum(len(item.answers) for item in made)
+            state = msgspec.structs.replace(history.state, calls=calls)
+            return Decision(view, state, {**evidence, "held": SUMMARISER_FAILED})
+        return self._finished(history, plan, made, evidence, reason)
+
+    def _made(self, history: History, item: SummaryMessage, calls: int) -> Made:
+        """The message that a summary becomes."""
+        check, state, costs = history.check, history.state, self.estimator(history.ledger)
+        previous = Summary(state.summary_bytes, state.summary_text)
+        answers = []
+        for number, ask in enumerate(item.asks):
+            tokens = costs.contents(ask.given)
+            answer, failed = summarised(check, ask, tokens, previous, state.calls + calls + number)
+            answers.append(Answer(ask.given, tokens, answer, failed))
+        size = sum(answer.summary.bytes for answer in answers)
+        if not size and item.if_none is None:
+            return Made(None, tuple(answers))
+        texts = [answer.summary.text for answer in answers]
+        # A recorded summary of the same agent has its frame already.
+        framed = check.summarizer.name == "recorded" and history.ledger.agent == self.agent
+        size = (0 if framed else item.frame) + (size or item.if_none or 0)
+        return Made(Synthetic("summary", size, texts[0] if len(texts) == 1 else None), tuple(answers))
+
+    def _finished(
+        self, history: History, plan: Plan, made: list[Made], evidence: Mapping[str, int], reason: str
+    ) -> Decision:
+        """The decision with its record, once the summaries are there."""
+        check, ledger, state = history.check, history.ledger, history.state
+        costs = self.estimator(ledger)
+        messages = iter([item.message for item in made if item.message is not None])
+        items: list[Segment] = [next(messages) if isinstance(item, SummaryMessage) else item for item in plan.items]
+        head = self._head(ledger, normal(tuple(items)), history.stop)
+        after = head.at(ledger, check.at)
+        sent = costs.request(after)
+        summary = next((item.message for item in made if item.message is not None), None)
+        answers = [answer for item in made for answer in item.answers]
+        memory = msgspec.structs.replace(
+            state,
+            head=head.view,
+            kept_from=head.kept_from,
+            summary_bytes=summary.bytes if summary else state.summary_bytes,
+            summary_text=summary.text if summary else state.summary_text,
+            calls=state.calls + len(answers),
+            **({"tokens": 0, "as_of": -1, "turn_tokens": 0, "turn_as_of": -1} if answers else {}),
+            **plan.remembers,
+        )
+        threshold = evidence.get("threshold", NONE)
+        usage = check.usage
+        over = usage is not None and self._is_over(usage.one(check.step, after, sent).tokens, threshold)
+        before = Head(state.head, state.kept_from, self.form).at(ledger, check.at)
+        record = CompactionRecord(
+            step=check.step,
+            reason=reason,
+            passes=tuple(self._pass(history, answer, after, sent, plan.dropped) for answer in answers or [NO_ANSWER]),
+            before=before,
+            after=after,
+            tokens_before=evidence["heuristic_decided"],
+            tokens_after=sent,
+            previous_summary_bytes=state.summary_bytes,
+            carried=head.view,
+            kept_from=head.kept_from,
+            point="" if history.point in UNNAMED else history.point.value,
+            cut=plan.cut,
+            notes=plan.notes,
+        )
+        entries = {
+            **evidence,
+            "contents_sent": content_count(after),
+            "heuristic_sent": sent,
+            "fired": 1,
+            "held": STILL_OVER if over else 0,
+            **_remembered(memory),
+        }
+        return Decision(after, memory, entries, record)
+
+    def _pass(self, history: History, answer: Answer, after: View, sent: int, dropped: int) -> Pass:
+        """The evidence of one call of the summariser; without one, of what was cleared."""
+        costs = self.estimator(history.ledger)
+        return Pass(
+            contents_in=content_count(history.view),
+            tokens_in=costs.contents(history.view),
+            summariser_contents=content_count(answer.given),
+            summariser_tokens=answer.tokens,
+            summary_bytes=answer.summary.bytes,
+            contents_after=content_count(after),
+            tokens_after=sent,
+            failed=answer.failed,
+            empty=bool(answer.given) and not answer.summary.bytes and not answer.failed,
+            dropped_before_summariser=dropped,
+            summariser_view=answer.given,
+        )
+
+    def _head(self, ledger: Ledger, carried: View, stop: int) -> Head:
+        """How requests begin after a compaction of the events before `stop`: where it keeps the last of them, the
+        events that follow are part of the same span."""
+        last = carried[-1] if carried else None
+        if isinstance(last, Span) and last.stop == stop and last == ledger.span(last.start, stop, self.form):
+            return Head(carried[:-1], last.start, self.form)
+        return Head(carried, stop, self.form)
+
+    # ---- many steps at once
+
+    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | None:
+        ledger, head = run.ledger, Head(state.head, state.kept_from, self.form)
+        at, rows = ledger.steps["at"][start:stop], np.arange(start, stop)
+        if (at < head.kept_from).any() or (np.diff(at) < 0).any():
+            return None
+        looks = looks_at(self.looks, ledger, rows)
+        columns = sent_columns(self.estimator(ledger), head, at)
+        run_counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
+        last = Counts(run_counts.tokens, run_counts.as_of)
+        counts, turn_counts = Counts(last.tokens[:-1], last.as_of[:-1]), None
+        if self.counter.at_turn_start:
+            counts, turn_counts = _before_turns(last, looks.begins, Counts(*_turn_counts(state)))
+        columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at))
+        threshold = self._threshold(run.window)
+        fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
+        held = np.where(fires, self.gate(ledger, rows, state), 0)
+        ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)
+        if self.most_refusals:
+            may_try = (ledger.steps["turn"][rows] != state.turn) | (state.attempts < self.most_refusals)
+            ends |= may_try & (run_counts.counted.tokens > run.window)
+        ended = bool(ends.any())
+        size = int(np.argmax(ends)) if ended else stop - start
+        constants = {"threshold": threshold, **_remembered(state)}
+        columns |= {"held": held} | {name: np.full(stop - start, value) for name, value in constants.items()}
+        if size:
+            state = msgspec.structs.replace(state, tokens=int(last.tokens[size]), as_of=int(last.as_of[size]))
+        if size and turn_counts is not None:
+            tokens, as_of = (int(values[size - 1]) for values in turn_counts)
+            state = msgspec.structs.replace(state, turn_tokens=tokens, turn_as_of=as_of)
+        cut = {name: values[:size] for name, values in columns.items()}
+        return Quiet(size, cut, run_counts.first(size), state, ended, head)
+
+    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        steps = run.ledger.steps
+        looks = looks_at(self.looks, run.ledger, np.arange(len(steps["at"])))
+        last = Counts(*recorded_counts(steps["prompt_tokens"]))
+        if self.counter.at_turn_start:
+            after_last = Counts(*(np.append(values, values[-1:]) for values in last))
+            last, _ = _before_turns(after_last, looks.begins, Counts(np.array([0]), np.array([-1])))
+        uncounted = trace["heuristic_decided"] if self.uncounted else np.full(len(last.tokens), NONE)
+        numbers = self._numbers(run.ledger, looks, last, uncounted)
+        threshold = self._threshold(run.window)
+        fired = looks.looks & self._fires(numbers["decision_tokens"], threshold)
+        return {**numbers, "threshold": np.full(len(fired), threshold), "fired": fired.astype(np.int64)}
+
+    # ---- numbers
+
+    def _numbers(self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints) -> dict[str, Ints]:
+        """The columns of the decision at some steps."""
+        counter, (tokens, as_of) = self.counter, counts
+        known = as_of >= 0
+        output, pending = np.zeros(len(as_of), dtype=np.int64), np.zeros(len(as_of), dtype=np.int64)
+        if counter.output:
+            output = np.where(known, outputs_of(ledger)[as_of], 0)
+        if counter.pending is not None:
+            column, form = counter.pending, self.form
+            prefix = ledger.prefix_by(f"{self.name} pending {form}", lambda ledger: column(ledger, form))
+            pending = np.where(known, pending_of(ledger, prefix, as_of, looks.stop), 0)
+        if not counter.cache_writes:
+            tokens = tokens - cache_writes_of(ledger, tokens, as_of)
+        columns = {
+            "last_prompt": np.where(known, tokens, 0),
+            "last_output": output,
+            "last_step": as_of,
+            "pending": pending,
+            "counted_by": np.where(known, PROVIDER_COUNT, np.where(uncounted >= 0, ESTIMATE, NO_COUNT)),
+            "decision_tokens": np.where(known, tokens + output + pending, uncounted),
+        }
+        return columns | ({"looks": looks.point + 1} if LOOK in self.columns else {})
+
+    def _uncounted(self, ledger: Ledger, head: Head, at: Ints) -> Ints:
+        """What is compared at requests that begin with a head where there is no count; NONE: nothing."""
+        if self.uncounted is None:
+            return np.full(len(at), NONE)
+        prefix, kept = self.uncounted.prefix(ledger, head.form), head.kept_from
+        begins = self.estimator(ledger).fixed + self.uncounted.view(ledger, head.view)
+        return np.asarray(begins + np.maximum(prefix[at] - prefix[kept], 0))
+
+    def _threshold(self, window: int) -> int:
+        tokens = self.threshold(window)
+        return NONE if tokens is None else max(tokens, 0)
+
+    def _fires(self, decision: Ints, threshold: int) -> Bools:
+        over = decision > threshold if self.relation == ">" else decision >= threshold
+        return np.asarray(over & (decision >= 0) & (threshold >= 0))
+
+    def _is_over(self, tokens: int, threshold: int) -> bool:
+        return bool(self._fires(np.array([tokens]), threshold)[0])
+
+
+UNNAMED = (Point.BEFORE_CALL, Point.AFTER_RESULTS, Point.BEFORE_TURN)  # points that a record need not name
+
+
+class Answer(NamedTuple):
+    """One call of the summariser: what it was given, an estimate of that, and what it gave."""
+
+    given: View
+    tokens: int
+    summary: Summary
+    failed: bool
+
+
+NO_ANSWER = Answer((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
+
+
+class Made(NamedTuple):
+    """A summary message, None where there is no text for one, and the answers that it is made of."""
+
+    message: Synthetic | None
+    answers: tuple[Answer, ...]
+
+
+def sent_columns(costs: Heuristic, head: Head, at: Ints) -> dict[str, Ints]:
+    """Messages and heuristics of requests over `at` events that begin with a head."""
+    kept = np.maximum(at, head.kept_from)
+    formed = costs.log(head.form)
+    sent = costs.fixed + costs.contents(head.view) + formed[kept] - formed[head.kept_from]
+    contents = content_count(head.view) + kept - head.kept_from
+    return {
+        "contents_built": at,
+        "contents_decided": contents,
+        "contents_sent": contents,
+        "heuristic_built": costs.prefix[at] + costs.fixed,
+        "heuristic_decided": sent,
+        "heuristic_sent": sent,
+    }
+
+
+def _remembered(state: Any) -> dict[str, int]:
+    """The columns that the state gives."""
+    return {"watermark": state.kept_from, "summary_bytes": state.summary_bytes}
+
+
+def _turn_counts(state: Any) -> tuple[Ints, Ints]:
+    return np.array([state.turn_tokens]), np.array([state.turn_as_of])
+
+
+def _before_turns(last: Counts, begins: Bools, before: Counts) -> tuple[Counts, Counts]:
+    """For each of some steps the last count before the turn began in which a look at it is, and the last count before
+    its own turn began. `last` has one more entry than there are steps; `before` is what is remembered of the turn of
+    the first step."""
+    place = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
+    own = Counts(*(np.where(place >= 0, new[place], old) for new, old in zip(last, before, strict=True)))
+    looked = Counts(*(np.append(old, values)[: len(begins)] for old, values in zip(before, own, strict=True)))
+    return looked, own

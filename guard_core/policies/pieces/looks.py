@@ -1,0 +1,56 @@
+"""Looks: at which of its points a policy looks at the steps of a session, and what is in the log there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.message_columns import Bools
+
+POINTS = tuple(Point)
+
+
+class Looks(NamedTuple):
+    """One entry per step. `point` is an index into POINTS, -1 where the policy does not look; `stop` is the number of
+    events in the log at that point. `begins`: does the step begin a turn; `turn_end` are then the events before the
+    user's message."""
+
+    point: Ints
+    stop: Ints
+    begins: Bools
+    turn_end: Ints
+
+    @property
+    def looks(self) -> Bools:
+        return self.point >= 0
+
+
+def looks_at(points: tuple[Point, ...], ledger: Ledger, rows: Ints) -> Looks:
+    """Where a policy with these points looks before some steps. Of several that apply to one step, the last counts.
+
+    A turn ends and the next begins where the user's message is about to enter the log, so that END_OF_TURN and
+    BEFORE_TURN see the same events; the first turn has no end before it.
+    """
+    steps = ledger.steps
+    at, user = steps["at"][rows], steps["user_event"][rows]
+    before = np.maximum(rows - 1, 0)
+    first = rows == 0
+    begins = first | (steps["turn"][rows] != steps["turn"][before])
+    answered = steps["response"][before] + 1
+    without_user = np.where((user >= 0) & (user < at), user, at)
+    applies = {
+        Point.AFTER_CALL: (~first & (answered > 0) & (answered <= at), answered),
+        Point.AFTER_RESULTS: (~begins, at),
+        Point.END_OF_TURN: (begins & ~first, without_user),
+        Point.BEFORE_TURN: (begins, without_user),
+        Point.BEFORE_CALL: (np.ones(len(rows), dtype=np.bool_), at),
+    }
+    point, stop = np.full(len(rows), -1), np.where(begins, without_user, at)
+    for name in points:
+        if name in applies:
+            where, events = applies[name]
+            point, stop = np.where(where, POINTS.index(name), point), np.where(where, events, stop)
+    return Looks(point, stop, begins, np.where(begins, without_user, at))

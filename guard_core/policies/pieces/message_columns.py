@@ -1,0 +1,132 @@
+"""The list of messages of a view in columns, and views of some of its messages.
+
+Indices count messages from 0, in the view's order. No text is read: a policy chooses by roles, sizes and pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import HAS_CALL, HAS_RESULT, HAS_TEXT, IN_PAIR, MODEL, STARTS_TURN, SYSTEM, USER
+from guard_core.ledger import Ints, Ledger
+from guard_core.usage import normal
+from guard_core.views import Segment, Span, Synthetic, View
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Messages:
+    """A list of messages, one row each. `event` is the event of the log, -1 where no event holds it; `segment` counts
+    the segments of the view; `flags` are those of the event (guard_core.costs)."""
+
+    ledger: Ledger
+    view: View
+    event: Ints
+    segment: Ints
+    flags: Ints
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def is_written(self) -> Bools:
+        """Messages that no event holds: summaries and notes of earlier compactions."""
+        return np.asarray(self.event < 0)
+
+    @property
+    def is_user(self) -> Bools:
+        """Messages of the person, which begin a turn."""
+        return np.asarray((self.flags & STARTS_TURN) > 0)
+
+    @property
+    def is_model(self) -> Bools:
+        return np.asarray((self.flags & MODEL) > 0)
+
+    @property
+    def is_system(self) -> Bools:
+        return np.asarray((self.flags & (SYSTEM | MODEL | USER)) == SYSTEM)
+
+    @property
+    def has_calls(self) -> Bools:
+        return np.asarray((self.flags & HAS_CALL) > 0)
+
+    @property
+    def has_results(self) -> Bools:
+        return np.asarray((self.flags & HAS_RESULT) > 0)
+
+    @property
+    def has_words(self) -> Bools:
+        return np.asarray((self.flags & HAS_TEXT) > 0)
+
+    @cached_property
+    def is_whole(self) -> Bools:
+        """May the list be cut just before each message without parting a tool call from its result."""
+        return np.asarray((self.flags & IN_PAIR) == 0)
+
+    def between(self, start: int, stop: int) -> View:
+        """The messages from `start` up to `stop`, as a view."""
+        return between(self.view, start, stop)
+
+    def take(self, chosen: Iterable[int]) -> View:
+        """The chosen messages, in order, as a view."""
+        taken: list[Segment] = []
+        events, numbers = self.event, self.segment
+        for index in chosen:
+            segment = self.view[numbers.item(index)]
+            if isinstance(segment, Span):
+                event = events.item(index)
+                segment = Span(event, event + 1, segment.form)
+            taken.append(segment)
+        return normal(tuple(taken))
+
+
+def list_messages(ledger: Ledger, view: View) -> Messages:
+    """The messages of a view."""
+    flags = ledger.events["flags"]
+    rows: list[tuple[Ints, Ints]] = []
+    sizes = []
+    for segment in view:
+        if isinstance(segment, Span):
+            events, own = np.arange(segment.start, segment.stop), flags[segment.start : segment.stop]
+        else:
+            assert isinstance(segment, Synthetic)
+            events = np.array([-1])
+            own = np.array([HAS_TEXT | USER])
+        rows.append((events, own))
+        sizes.append(len(events))
+    empty = np.zeros(0, dtype=np.int64)
+    events, own = map(np.concatenate, zip(*rows, strict=True)) if rows else (empty, empty)
+    return Messages(ledger, view, events, np.repeat(np.arange(len(view)), sizes), own)
+
+
+def between(view: View, start: int, stop: int) -> View:
+    """The messages of a view from `start` up to `stop`, as a view."""
+    part: list[Segment] = []
+    place = 0
+    for segment in view:
+        size = segment.stop - segment.start if isinstance(segment, Span) else 1
+        first, last = max(start - place, 0), min(stop - place, size)
+        if first < last:
+            part.append(
+                Span(segment.start + first, segment.start + last, segment.form)
+                if isinstance(segment, Span)
+                else segment
+            )
+        place += size
+    return tuple(part)
+
+
+def in_form(ledger: Ledger, view: View, form: str) -> View:
+    """A view with its events in a form, which is named where it changes one of them; events in another form stay."""
+    return normal(
+        tuple(
+            ledger.span(item.start, item.stop, form) if isinstance(item, Span) and not item.form else item
+            for item in view
+        )
+    )

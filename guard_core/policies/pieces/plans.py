@@ -1,0 +1,99 @@
+"""Plans: what a compaction leaves, as a policy decides it and before a summariser is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from guard_core.errors import SummaryFailed
+from guard_core.events import Role
+from guard_core.ledger import Ledger
+from guard_core.policies.base import Check, Point
+from guard_core.policies.pieces.message_columns import Messages, list_messages
+from guard_core.summaries.base import Summary, SummaryRequest
+from guard_core.views import Segment, View
+
+
+@dataclass(frozen=True)
+class History:
+    """What a compaction may replace: `view`, the messages sent up to event `stop` of the log (exclusive), which is
+    what was in it at `point`. `state` is what the policy remembers."""
+
+    check: Check
+    state: Any
+    view: View
+    stop: int
+    point: Point
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.check.ledger
+
+    @cached_property
+    def messages(self) -> Messages:
+        """The view as a list."""
+        return list_messages(self.ledger, self.view)
+
+    @property
+    def within_turn(self) -> bool:
+        """Does the turn go on after the compaction."""
+        return self.stop == self.check.at
+
+
+class Ask(NamedTuple):
+    """One call of the summariser: what it is given, and the tokens that its answer may have."""
+
+    given: View
+    tokens: int
+
+
+class SummaryMessage(NamedTuple):
+    """The place of a summary: one message, made of the answers to all `asks`, with `frame` bytes of fixed text.
+
+    `role` is the one that it is sent in. Without an answer the message has `if_none` bytes of text in its place; None:
+    then nothing is compacted.
+    """
+
+    asks: tuple[Ask, ...]
+    role: Role = Role.USER
+    frame: int = 0
+    if_none: int | None = None
+
+
+class Plan(NamedTuple):
+    """What a compaction leaves of a history, in order: events as they are or in a form, messages that no event holds,
+    and the places of summaries. A plan without such a place (old results are cleared) asks no summariser.
+
+    `cut` are the events at which the kept end begins: as computed, moved to a legal place, moved to an anchor. `notes`
+    are sentences about this compaction. `dropped` counts messages that the summariser could not be given. `remembers`
+    are fields of the policy's own state.
+    """
+
+    items: tuple[Segment | SummaryMessage, ...]
+    cut: tuple[int, int, int] | None = None
+    notes: tuple[str, ...] = ()
+    dropped: int = 0
+    remembers: Mapping[str, Any] = MappingProxyType({})
+
+
+def summarised(check: Check, request: Ask, tokens: int, previous: Summary, call: int) -> tuple[Summary, bool]:
+    """The answer of the summariser to call number `call` of a run, and whether it failed; an answer without text has 0
+    bytes. `tokens` is the estimate of what it is given."""
+    asked = SummaryRequest(
+        view=request.given,
+        tokens=tokens,
+        previous=previous,
+        output_tokens=request.tokens,
+        words=request.tokens * 3 // 4,
+        call=call,
+        step=check.step,
+        session=check.session,
+        todos=check.todos,
+    )
+    try:
+        return check.summarizer.summarise(asked), False
+    except SummaryFailed:
+        return Summary(0), True

@@ -1,0 +1,360 @@
+"""Qwen Code chats: JSON Lines whose lines are linked (from 0.3), before that one JSON value as Gemini CLI's.
+
+The log is the path from the last line to the root; what a rewind took back counts apart. Contents are Google's; the
+text of a tool's result is what a model is sent of it. Prompt tokens are `promptTokenCount`, cached ones included. A
+`chat_compression` line declares a compaction with the whole history after it and, from 0.16 on, the count that was
+compared (`originalTokenCount`: before, the last count of the provider) and who asked. It is written before the message
+that waited to be sent, so what waits follows that history, whether or not it is in it. `ui_telemetry` lines report
+every call: those of no line of the assistant are summaries, titles and sub-agents, and count apart. Neither the system
+prompt, nor the tools, nor the context texts before the first prompt are in the file; nor what an idle session clears of
+old results. A sub-agent's file has side-chain lines only and names the session of its parent.
+Source: https://github.com/QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts and
+session-api-history.ts, and the packages 0.1.4 to 0.24.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec.structs import replace
+
+from guard_core.errors import DamagedRecording
+from guard_core.events import Event, Role, TextPart
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.gemini.format import GeminiChatReader, chat_records
+from guard_core.recordings.formats.qwen import look
+from guard_core.recordings.formats.qwen.known_names import NAMES
+from guard_core.recordings.formats.qwen.messages import SNAPSHOT, answer_of, event_of, reported_call
+from guard_core.recordings.formats.qwen.tree import Path, is_side
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.identities import Identities
+from guard_core.recordings.reading.rebase import LogIndex
+from guard_core.recordings.reading.source import ByteSource, Line, Shape
+from guard_core.recordings.reading.versions import Versions
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Sourced, ToolDefinition
+from guard_core.views import Inserted, Span, View, kept_events
+
+NAME, LABEL = "qwen-code", "Qwen Code"
+MISSING = "The system prompt, the tools and the context texts before the first prompt are not in the file."
+TRIGGERS = {"token_limit": "auto", "manual": "manual", "payload_overflow": "overflow"}
+_MESSAGES = frozenset({"user", "assistant", "tool_result"})
+_TOO_LONG = re.compile(r"context|too (long|large|many)|exceed|maximum.*(length|tokens)", re.IGNORECASE)
+_REFUSALS = frozenset({400, 413, 422})  # HTTP statuses of a provider for a request that is too large
+
+
+class QwenCodeFormat:
+    """Chats that Qwen Code recorded."""
+
+    name = NAME
+    label = LABEL
+    known_names = NAMES
+
+    def matches(self, source: ByteSource) -> bool:
+        if source.shape in (Shape.LINES, Shape.JSON) and any(map(is_line, _heads(source))):
+            return True
+        return source.shape is Shape.JSON and _is_chat(source.json(allow_nan=True))
+
+    def read(self, source: ByteSource) -> Recording:
+        if not any(map(is_line, _heads(source))):
+            return _read_chat(source)
+        reader = QwenChatReader(source, Path(source))
+        for line in source.lines():
+            with source.tolerate(line.number):
+                reader.line(line)
+        return reader.recording()
+
+    def first_look(self, source: ByteSource) -> FirstLook | None:
+        return look.look(source) if source.shape is Shape.LINES else None
+
+
+def _heads(source: ByteSource) -> list[JSON]:
+    return [line.obj for line in source.head_lines()]
+
+
+def is_line(record: JSON) -> bool:
+    """A line linked as Claude Code's, with a message of Google's parts, or one of Qwen Code's own payloads."""
+    if "uuid" not in record or "sessionId" not in record:
+        return False
+    return isinstance(fields.mapping(record, "message").get("parts"), list) or "systemPayload" in record
+
+
+def _is_chat(value: Any) -> bool:
+    """A chat of one JSON value: Gemini CLI's, but that the model is called qwen."""
+    messages = fields.items(value, "messages")
+    chat = isinstance(value, dict) and "projectHash" in value and "sessionId" in value
+    return chat and any(fields.text(message, "type") == "qwen" for message in fields.objects(messages))
+
+
+def _read_chat(source: ByteSource) -> Recording:
+    reader = GeminiChatReader(source, NAME, LABEL)
+    for line, record in chat_records(source):
+        with source.tolerate(line):
+            own = fields.text(record, "type") == "qwen"
+            reader.record({**record, "type": "gemini"} if own else record, line)
+    return reader.recording()
+
+
+class QwenChatReader:
+    """One chat, line by line. `path`: the lines of its last state."""
+
+    def __init__(self, source: ByteSource, path: Path) -> None:
+        self.source, self.notes, self.path = source, source.notes, path
+        self.facts = FactCounter(NAME)
+        self.log = SessionBuilder(NAME, source, first=True)
+        self.index = LogIndex(self.log)
+        self.seen = Identities(source, "line")
+        self.versions = Versions()
+        self.system: tuple[TextPart, ...] | None = None
+        self.tools: tuple[ToolDefinition, ...] | None = None
+        self.session = self.parent = self.title = self.agent = self.agent_id = ""
+        self.window = 0
+        self.reported: list[ModelCall] = []  # by telemetry, of no answer so far
+        self.answered: ModelCall | None = None  # the last answer, if no telemetry reported it yet
+        self.refused = False  # a request was too large for the provider since the last answer
+        self.elsewhere = 0  # messages that were taken back, or of a sub-agent
+
+    def line(self, line: Line) -> None:
+        record, kind = line.obj, fields.text(line.obj, "type")
+        self.session = self.session or fields.text(record, "sessionId")
+        self.agent_id = self.agent_id or fields.text(record, "agentId")
+        self.agent = self.agent or fields.text(record, "agentName")
+        on_path = line.number in self.path and (self.path.is_side or not is_side(record))
+        content = {key: value for key, value in record.items() if key not in ("parentUuid", "timestamp")}
+        if self.seen.is_repeat(fields.text(record, "uuid"), content, line.number):
+            self.notes.folded += 1
+        elif kind in _MESSAGES:
+            self._message(line, kind, on_path)
+        elif kind == "system":
+            self._system(line, fields.mapping(record, "systemPayload"), on_path)
+        else:
+            self.notes.skip(kind or "line without a type")
+
+    # -- messages
+
+    def _message(self, line: Line, kind: str, on_path: bool) -> None:
+        record, subtype = line.obj, fields.text(line.obj, "subtype")
+        content = fields.mapping(record, "message")
+        if subtype in ("realtime_message", "code_mode_tool_result"):
+            self.notes.skip(f"{subtype}, not sent")
+            return
+        self.versions.see(line.number, fields.text(record, "version"))
+        self.facts.message()
+        place = {
+            "line": line.number,
+            "timestamp": fields.timestamp(record, "timestamp"),
+            "source_id": fields.text(record, "uuid"),
+        }
+        role = "model" if kind == "assistant" else "user"
+        event = event_of({**content, "role": role}, meta=subtype == "notification", **place)
+        self.facts.parts(event.parts)
+        self.elsewhere += not on_path
+        if kind == "assistant":
+            self._answer(line, event, on_path)
+        elif on_path and subtype == "mid_turn_user_message" and self._follows_user():
+            last = self.log.events[-1]
+            self.log.events[-1] = replace(last, parts=(*last.parts, *event.parts))
+            self.index.forget(len(self.log.events) - 1)
+        elif on_path and event.parts:
+            self._append(event)
+        elif not event.parts:
+            self.notes.skip(f"{kind} without content")
+
+    def _follows_user(self) -> bool:
+        return bool(self.log.events) and self.log.outlines[-1].role is Role.USER
+
+    def _append(self, event: Event) -> int:
+        return self.log.event(**{name: getattr(event, name) for name in event.__struct_fields__})
+
+    def _answer(self, line: Line, event: Event, on_path: bool) -> None:
+        call = answer_of(line.obj, line.number)
+        if call.prompt_tokens:
+            self.facts.call(call.prompt_tokens)
+            self.window = fields.tokens(line.obj, "contextWindowSize") or self.window
+            self._claim(call)
+        at = len(self.log.events)
+        if not on_path:
+            self.log.side_calls.append(replace(call, at=at))
+            return
+        self.refused = False
+        response = self._append(event) if event.parts else None
+        self.log.calls.append(replace(call, at=at, response=response))
+
+    def _claim(self, call: ModelCall) -> None:
+        """Take the telemetry of an answer away, which may come before or after it."""
+        for index in reversed(range(len(self.reported))):
+            if _is_same(self.reported[index], call):
+                del self.reported[index]
+                return
+        self.answered = call
+
+    # -- lines of the software
+
+    def _system(self, line: Line, payload: JSON, on_path: bool) -> None:
+        subtype = fields.text(line.obj, "subtype")
+        if subtype == "ui_telemetry":
+            self._telemetry(fields.mapping(payload, "uiEvent"), line.number)
+        elif subtype == "chat_compression":
+            self._compaction(line, payload, on_path)
+        elif subtype == "custom_title":
+            self.title = fields.text(payload, "customTitle") or self.title
+        elif subtype == "parent_session":
+            self.parent = fields.text(payload, "parentSessionId")
+        elif subtype == "agent_bootstrap" and on_path:
+            self._bootstrap(payload, line.number)
+        elif subtype == "slash_command" and on_path:
+            self._command(payload)
+        else:
+            self.notes.skip(f"system: {subtype or 'no subtype'}")
+
+    def _telemetry(self, event: JSON, line: int) -> None:
+        name = fields.text(event, "event.name")
+        if name.endswith(".api_response"):
+            call = reported_call(event, line)
+            if self.answered is not None and _is_same(call, self.answered):
+                self.answered = None
+            elif call.prompt_tokens:
+                self.reported.append(replace(call, at=len(self.log.events)))
+        elif name.endswith(".api_error"):
+            message = fields.text(event, "error_message") or fields.text(event, "error")
+            status = fields.tokens(event, "status_code")
+            self.refused |= status in (None, *_REFUSALS) and _TOO_LONG.search(message) is not None
+        self.notes.skip("system: ui_telemetry")
+
+    def _bootstrap(self, payload: JSON, line: int) -> None:
+        """What a sub-agent was started with."""
+        for content in fields.objects(payload.get("history")):
+            event = event_of(content, line=line)
+            if event.parts:
+                self._append(event)
+        if text := fields.plain_text(payload.get("systemInstruction")) or fields.plain_text(
+            fields.items(fields.mapping(payload, "systemInstruction"), "parts")
+        ):
+            self.system = (TextPart(text),)
+        if declared := list(fields.objects(payload.get("tools"))):
+            self.tools = tuple(
+                ToolDefinition(
+                    fields.text(tool, "name"),
+                    fields.text(tool, "description"),
+                    tool.get("parametersJsonSchema") or tool.get("parameters"),
+                )
+                for tool in declared
+            )
+
+    def _command(self, payload: JSON) -> None:
+        """A command that was answered here: the model never gets the line in which the user typed it."""
+        self.notes.skip("system: slash_command")
+        typed = fields.text(payload, "rawCommand")
+        if fields.text(payload, "phase") != "result" or payload.get("sentToModel") is True or not typed:
+            return
+        is_last = self._follows_user() and self.log.events[-1].parts == (TextPart(typed),)
+        if is_last and self._last_cut() < len(self.log.events):
+            del self.log.events[-1:]
+            self.index.forget(len(self.log.events))
+
+    # -- compactions
+
+    def _compaction(self, line: Line, payload: JSON, on_path: bool) -> None:
+        info, history = fields.mapping(payload, "info"), payload.get("compressedHistory")
+        if not isinstance(history, list):
+            raise DamagedRecording("a compaction without the history after it", line=line.number)
+        self.facts.compaction()
+        if not on_path:
+            self.notes.skip("compaction that was taken back")
+            return
+        contents = [event_of(content, line=line.number) for content in fields.objects(history)]
+        trigger = self._trigger(info)
+        base, messages = self.index.rebase([event for event in contents if event.parts])
+        base = self._with_waiting(base, trigger)
+        self.log.compaction(
+            RecordedCompaction(
+                at=len(self.log.events),
+                evidence=Evidence.DECLARED,
+                kind=_kind(base, messages),
+                base=base,
+                messages=tuple(
+                    replace(event, meta=event.role is Role.USER or event.meta, line=line.number) for event in messages
+                ),
+                trigger=trigger,
+                tokens_before=fields.tokens(info, "originalTokenCount") or None,
+                tokens_after=fields.tokens(info, "newTokenCount") or None,
+                summariser=self.reported.pop() if self.reported else None,
+                line=line.number,
+                timestamp=fields.timestamp(line.obj, "timestamp"),
+            )
+        )
+        self.refused = False
+
+    def _trigger(self, info: JSON) -> str:
+        """Who asked: versions before 0.16 do not say it."""
+        reason = fields.text(info, "triggerReason")
+        word = TRIGGERS.get(reason, reason[:40])
+        return "overflow" if self.refused and word in ("", "auto") else word
+
+    def _with_waiting(self, base: View, trigger: str) -> View:
+        """The history after a compaction with what waited to be sent: user messages and results since the last answer,
+        which the history may hold already."""
+        if trigger == "manual":
+            return base
+        outlines, stop = self.log.outlines, len(self.log.events)
+        start = stop
+        while start and outlines[start - 1].role is not Role.MODEL:
+            start -= 1
+        held = {index for span in kept_events(base) for index in span}
+        view = list(base)
+        for index in range(max(start, self._last_cut()), stop):
+            last = view[-1] if view else None
+            if isinstance(last, Span) and last.stop == index:
+                view[-1] = Span(last.start, index + 1)
+            elif index not in held:
+                view.append(Span(index, index + 1))
+        return tuple(view)
+
+    def _last_cut(self) -> int:
+        return self.log.compactions[-1].at if self.log.compactions else 0
+
+    # -- the end
+
+    def recording(self) -> Recording:
+        if not self.facts.messages and not self.log.events:
+            raise self.source.nothing_left("the chat holds no message that can be read")
+        self.log.side_calls += self.reported
+        self.log.side_calls.sort(key=lambda call: (call.at, call.line or 0))
+        session = self.log.session(
+            system=self.system,
+            tools=self.tools,
+            source_id=self.agent_id if self.path.is_side else self.session,
+            parent=self.session if self.path.is_side else self.parent,
+            title=self.title or (self.agent if self.path.is_side else ""),
+            agent=LABEL,
+            window=Sourced(self.window, Provenance.RECORDER, "contextWindowSize in the file") if self.window else None,
+            versions=self.versions.of(self.log.outlines),
+            notes=tuple(self._words()),
+        )
+        return Recording(NAME, (session,), self.facts.facts(), self.notes)
+
+    def _words(self) -> list[str]:
+        notes = [] if self.system else [MISSING]
+        if self.path.is_side:
+            notes.append("A sub-agent's chat.")
+        if self.elsewhere:
+            notes.append(f"{self.elsewhere} messages that a rewind took back, or of a sub-agent, are not in the log.")
+        return notes
+
+
+def _is_same(reported: ModelCall, answer: ModelCall) -> bool:
+    """Are these the counts of one call."""
+    return reported.prompt_tokens == answer.prompt_tokens and reported.output_tokens == answer.output_tokens
+
+
+def _kind(base: View, messages: tuple[Event, ...]) -> str:
+    summary = any(isinstance(part, TextPart) and SNAPSHOT in part.text for event in messages for part in event.parts)
+    if not summary:
+        return "edit"
+    return "summary+tail" if any(not isinstance(segment, Inserted) for segment in base) else "summary"
+
+
+FORMAT = QwenCodeFormat()

@@ -1,0 +1,195 @@
+"""The check before each call of a recording, as its agent made it: what was counted, against which threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules.agreement import ExplainedCompaction
+from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.counters import LAST_PROMPT, PROMPT, UNKNOWN, Counter, outputs_of
+from guard_core.rules.explanation import Explanation
+from guard_core.rules.inference import Interval
+from guard_core.rules.registry import agent_of
+from guard_core.rules.stretch_checks import Counted
+from guard_core.sessions import Provenance, Session
+from guard_core.trace import Term
+
+NOT_ASKED = "within a turn, where it does not look"
+NOTHING_COUNTED = "no count of the provider is known since the last compaction"
+FIRST_CALL = "no answer has been counted yet"
+NO_COUNTS = "the file has no tokens per call"
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The check before the call of `step` (from 0). Figures are tokens.
+
+    `count` is what was compared: `recorded` where the agent wrote it down at a compaction, else `computed` from the
+    recording; None where it is not known. `reason` says why nothing was compared. `compaction` is the first one made
+    at this check, `more` counts the others. Without a rule (None) `interval` is what the recording proves.
+    """
+
+    step: int
+    rule: OwnRule | None
+    count: int | None
+    recorded: int | None
+    computed: int | None
+    reason: str
+    terms: tuple[Term, ...]
+    compaction: ExplainedCompaction | None
+    more: int
+    interval: Interval | None
+
+    @property
+    def fires(self) -> bool:
+        """Does the rule compact here."""
+        return self.rule is not None and self.count is not None and not self.reason and self.rule.fires(self.count)
+
+
+@dataclass(frozen=True)
+class OwnChecks:
+    """All checks of a recording by the rule of its agent; where that is not known, of the prompt tokens."""
+
+    session: Session
+    ledger: Ledger
+    explanation: Explanation
+
+    @property
+    def agent(self) -> str:
+        """Whose rule it is; empty where that is not known."""
+        return "" if self.explanation.rule is None else self.explanation.rule.agent
+
+    @cached_property
+    def counts(self) -> Ints:
+        """The count in tokens that is compared before each call, UNKNOWN where it is not known."""
+        counts = np.full(self.ledger.step_count, UNKNOWN, dtype=np.int64)
+        for number, stretch in enumerate(self.explanation.stretches):
+            inside = slice(stretch.start, stretch.stop)
+            counts[inside] = self._counted.of(stretch)[self._rows[inside]]
+            if number < len(self.explanation.rules) and self.explanation.rules[number].checks is Moment.TURN_END:
+                between = self._counted.checks.between[self._rows[inside]] > 0
+                counts[inside] = np.where(between, counts[inside], UNKNOWN)
+        for step, items in self._made.items():
+            if step < len(counts) and items[0].decision_tokens is not None:
+                counts[step] = items[0].decision_tokens
+        return counts
+
+    @cached_property
+    def thresholds(self) -> Ints:
+        """The threshold in tokens before each call, UNKNOWN where there is none or it is not known."""
+        limits = np.full(self.ledger.step_count, UNKNOWN, dtype=np.int64)
+        for stretch, rule in zip(self.explanation.stretches, self.explanation.rules, strict=False):
+            limits[stretch.start : stretch.stop] = UNKNOWN if rule.threshold is None else rule.threshold
+        return limits
+
+    def at(self, step: int) -> Decision:
+        """The check before one call."""
+        row, made = int(self._rows[step]), self._made.get(step, [])
+        rule, counter = self._rule_at(step)
+        computed = int(self._counted.of(self.explanation.stretches[self._stretch_at(step)])[row])
+        compaction = made[0] if made else None
+        recorded = None if compaction is None else compaction.recorded
+        count = recorded or (None if computed == UNKNOWN else computed)
+        terms = [*self._count_terms(row, counter, count, recorded), *_rule_terms(rule)]
+        if rule is not None and rule.threshold is not None and count is not None:
+            terms.append(Term("margin", rule.threshold - count, expression=f"{rule.threshold:,} − {count:,}"))
+        return Decision(
+            step=step,
+            rule=rule,
+            count=count,
+            recorded=recorded,
+            computed=None if computed == UNKNOWN else computed,
+            reason=self._reason(row, rule, count, made=bool(made)),
+            terms=tuple(terms),
+            compaction=compaction,
+            more=max(0, len(made) - 1),
+            interval=None if rule is not None else self.interval_at(step),
+        )
+
+    def interval_at(self, step: int) -> Interval | None:
+        """What the recording proves of the threshold of the stretch of a step, by the first count that says it."""
+        return next((item for item in self.explanation.inference if item.start <= step < item.stop), None)
+
+    @cached_property
+    def _counted(self) -> Counted:
+        return Counted(self.session, self.ledger, agent_of(self.session))
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """The first check before each call."""
+        rows = np.searchsorted(self._counted.checks.step, np.arange(self.ledger.step_count), side="left")
+        return np.asarray(rows, dtype=np.int64)
+
+    @cached_property
+    def _made(self) -> dict[int, list[ExplainedCompaction]]:
+        made: dict[int, list[ExplainedCompaction]] = {}
+        for item in self.explanation.compactions:
+            made.setdefault(item.step, []).append(item)
+        return made
+
+    def _stretch_at(self, step: int) -> int:
+        starts = [stretch.start for stretch in self.explanation.stretches]
+        return int(np.searchsorted(starts, step, side="right")) - 1
+
+    def _rule_at(self, step: int) -> tuple[OwnRule | None, Counter]:
+        number, agent = self._stretch_at(step), self._counted.agent
+        if agent is None:
+            return None, LAST_PROMPT
+        return self.explanation.rules[number], agent.counter(self.explanation.stretches[number])
+
+    def _reason(self, row: int, rule: OwnRule | None, count: int | None, *, made: bool) -> str:
+        checks = self._counted.checks
+        if rule is not None and rule.checks is Moment.TURN_END and not checks.between[row] and not made:
+            return NOT_ASKED
+        if self._counted.held[row] and not made and self._counted.agent is not None:
+            return self._counted.agent.held_reason
+        if count is not None:
+            return ""
+        if not (self.ledger.steps["prompt_tokens"] > 0).any():
+            return NO_COUNTS
+        return NOTHING_COUNTED if (checks.place[:row] >= 0).any() else FIRST_CALL
+
+    def _count_terms(self, row: int, counter: Counter, count: int | None, recorded: int | None) -> list[Term]:
+        """The numbers that the count is the sum of, each with the call that it was reported by."""
+        checks = self._counted.checks
+        last = int(checks.last[row])
+        terms = []
+        if last >= 0 and self._counted.agent is not None and self._counted.agent.series is None:
+            prompt, provider = int(self.ledger.steps["prompt_tokens"][last]), Provenance.PROVIDER.value
+            terms.append(Term("prompt tokens of the last answer", prompt, source=provider, as_of=last))
+            if counter.name != PROMPT and (output := int(outputs_of(self.session)[last])) != UNKNOWN:
+                terms.append(Term("output tokens of it", output, source=provider, as_of=last))
+            if counter.pending is not None:
+                terms.append(self._pending_term(row, counter))
+        if count is not None:
+            source = Provenance.RECORDER if recorded is not None else Provenance.RECOMPUTED
+            parts = " + ".join(f"{int(term.value):,}" for term in terms)
+            is_sum = len(terms) > 1 and sum(int(term.value) for term in terms) == count
+            terms.append(Term("count", count, source=source.value, expression=parts if is_sum else ""))
+        return terms
+
+    def _pending_term(self, row: int, counter: Counter) -> Term:
+        checks = self._counted.checks
+        start, stop = int(checks.start[row]), int(checks.stop[row])
+        added = int(self._counted.pending_by(counter)[row])
+        words = f"messages {start + 1:,} to {stop:,}" if stop - start > 1 else f"message {stop:,}"
+        return Term("estimate of what was added since", added, "tokens", Provenance.RECOMPUTED.value, None, words)
+
+
+def _rule_terms(rule: OwnRule | None) -> list[Term]:
+    """The settings of a rule that have a value, and its threshold."""
+    if rule is None:
+        return []
+    terms = [
+        Term(item.name.replace("_", " "), item.value, item.unit, item.source.value)
+        for item in rule.settings
+        if item.value is not None
+    ]
+    if rule.threshold is not None:
+        terms.append(Term("threshold", rule.threshold, expression=rule.formula))
+    return terms

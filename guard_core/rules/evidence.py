@@ -1,0 +1,72 @@
+"""What one stretch of a session proves of its agent's threshold, in few numbers: what is joined over many sessions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from guard_core.rules.base import OwnRule, Stretch
+from guard_core.rules.inference import Point
+
+
+class Cause(StrEnum):
+    """Why a compaction was made, as far as the recording says."""
+
+    AUTOMATIC = "automatic"  # at a check, as the file says
+    UNSTATED = "trigger not recorded"  # at a check; a person may have asked for it
+    MANUAL = "manual"
+    REFUSED = "request refused"  # after the provider refused a request, whatever the threshold
+    UNPROVEN = "no count"  # automatic, but at no check of the rule, or without a count
+
+
+EVIDENCE = (Cause.AUTOMATIC, Cause.UNSTATED)  # these compactions bound a threshold
+
+
+class CompactionCheck(NamedTuple):
+    """A compaction at the check before call `step` (from 0), at a count of `tokens` (None: not known).
+
+    `passed` is the largest count since the compaction before it at which the agent did not compact, 0 where there is
+    none. `time`: seconds since the epoch, None where the file has none.
+    """
+
+    step: int
+    tokens: int | None
+    passed: int
+    cause: Cause
+    time: float | None = None
+
+
+class StretchEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The evidence of one stretch. `agent` is who wrote the recording, as people call it.
+
+    `rule` is None where the agent's rule is not known; then the counts are prompts. `passed` is the check with the
+    largest count at which the agent did not compact. `auto` are the compactions that no person asked for, as far as the
+    file says, `agrees` those that fit the rule, `missed` the checks at which the rule fires and the agent did not
+    compact.
+    """
+
+    agent: str
+    stretch: Stretch
+    rule: OwnRule | None
+    counter: str
+    relation: str
+    passed: Point | None
+    compactions: tuple[CompactionCheck, ...] = ()
+    auto: int = 0
+    agrees: int = 0
+    missed: int = 0
+
+    @property
+    def window(self) -> int | None:
+        """The context window in tokens that the rule takes, else the stretch's."""
+        settings = () if self.rule is None else self.rule.settings
+        named = next((item.value for item in settings if item.name == "window"), None)
+        if named is not None:
+            return int(named)
+        return None if self.stretch.window is None else self.stretch.window.value
+
+    def fired(self) -> list[CompactionCheck]:
+        """The compactions that bound a threshold."""
+        return [item for item in self.compactions if item.cause in EVIDENCE and item.tokens is not None]

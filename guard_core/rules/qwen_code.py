@@ -1,0 +1,123 @@
+"""Qwen Code: 85 % of the window, but at most what leaves 33,000 tokens of it free for the summary.
+
+Measured by running 0.24.4 (850,000 of 1,000,000; 167,000 of 200,000; 98,072 of 131,072). Earlier rules are from the
+source: up to 0.15 a fraction of the window (0.7) of the last count, which is the prompt up to 0.7 and the total since;
+from 0.16 on an estimate of what waits is added, and the larger of two thresholds counts, the smaller one since
+2026-07-09 (pull requests 4345 and 6583 of QwenLM/qwen-code; in which version is not known here, 0.20 is taken).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from guard_core.rules.base import (
+    NO_WINDOW,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    chosen,
+    fraction,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter, sent_together
+from guard_core.rules.versions import numbers
+
+SHARE = 0.85  # of the window: DEFAULT_PCT in chatCompressionService.ts
+EARLY_SHARE = 0.7  # COMPRESSION_TOKEN_THRESHOLD, later DEFAULT_PCT, there
+SUMMARY = 20_000  # tokens for the summary: COMPACT_MAX_OUTPUT_TOKENS
+BUFFER = 13_000  # tokens: AUTOCOMPACT_BUFFER
+TOTAL_FROM, ESTIMATE_FROM, CEILING_FROM = (0, 8), (0, 16), (0, 20)
+WINDOWS = (131_072, 256_000, 262_144, 1_048_576)  # tokens, of models: packages/core/src/core/tokenLimits.ts
+SHARES = tuple(percent / 100 for percent in range(1, 101))
+WAITING = Counter(
+    TOTAL_PENDING,
+    "prompt and output tokens of the last answer, and (characters + 64 a result) / 4 of what waits to be sent",
+    sent_together,
+)
+
+
+def profile_of(version: str) -> str:
+    """The group of versions with the same rule; a version that is not known has the newest."""
+    known = numbers(version)
+    if not known or known >= CEILING_FROM:
+        return "0.20"
+    if known >= ESTIMATE_FROM:
+        return "0.16"
+    return "0.8" if known >= TOTAL_FROM else "before-0.8"
+
+
+def counter(stretch: Stretch) -> Counter:
+    """The count that the version compares."""
+    return {"before-0.8": LAST_PROMPT, "0.8": LAST_TOTAL}.get(profile_of(stretch.version), WAITING)
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window, profile = stretch.window, profile_of(stretch.version)
+    early = profile in ("before-0.8", "0.8")
+    name = "context_percentage_threshold" if early else "auto_compact_threshold"
+    default = SHARE if profile == "0.20" else EARLY_SHARE
+    share = chosen(name, fraction(typed, name), default, "of the window", "default")
+    value = share.value or default
+    return OwnRule(
+        agent="Qwen Code",
+        version=stretch.version,
+        policy="qwen-code",
+        profile=profile,
+        settings=(window_setting(window), share),
+        counter=counter(stretch).name,
+        relation=">=",
+        threshold=threshold_of(window.value, value, profile) if window else None,
+        formula=_formula(window.value, value, profile) if window else f"{value * 100:g} % of the window",
+        checks=Moment.BEFORE_CALL,
+        reason="" if window else NO_WINDOW,
+    )
+
+
+def threshold_of(window: int, share: float, profile: str) -> int:
+    """The smallest whole count that is not below the share of the window, which is not rounded, or the ceiling."""
+    part, ceiling = math.ceil(share * window), window - SUMMARY - BUFFER
+    if profile in ("before-0.8", "0.8"):
+        return part
+    if profile == "0.16":
+        return max(part, ceiling)
+    return min(part, ceiling) if ceiling > 0 else part
+
+
+def _formula(window: int, share: float, profile: str) -> str:
+    part, ceiling = f"{share * 100:g} % of {window:,}", f"{window:,} − {SUMMARY:,} (summary) − {BUFFER:,}"
+    is_part = threshold_of(window, share, profile) == math.ceil(share * window)
+    return part if is_part else ceiling
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other shares and windows, and the rules of other versions."""
+    own, default = profile_of(stretch.version), rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    usual = default.settings[1].value
+    for profile in dict.fromkeys((own, "0.20", "0.16", "0.8")):
+        for window, other in windows_of(stretch, WINDOWS):
+            for share in dict.fromkeys((usual or SHARE, SHARE, EARLY_SHARE, *SHARES)):
+                threshold = threshold_of(window, share, profile)
+                changes = other + (share != usual) + (profile != own)
+                yield Hypothesis(_formula(window, share, profile), threshold, changes)
+
+
+AGENT = Agent(
+    format="qwen-code",
+    label="Qwen Code",
+    rule=rule,
+    variants=variants,
+    counter=counter,
+    records_count=True,
+    names={
+        "auto_compact_threshold": "context.autoCompactThreshold, a fraction of the window (from 0.16)",
+        "context_percentage_threshold": "chatCompression.contextPercentageThreshold, a fraction (up to 0.15)",
+    },
+)

@@ -1,0 +1,54 @@
+"""The decision card of a recording by the rule of the agent that wrote it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.rules import Decision, OwnRule
+from guard_core.rules.words import decision_words, inequality
+from inspector.pages.shared.card import fill_of, term_row
+
+UNKNOWN_RULE = "The rule of this agent is not known"
+
+
+def own_card(decision: Decision, window: int) -> dict[str, Any]:
+    """The card of one check. `window` is the session's, in tokens, for the bar."""
+    rule = decision.rule
+    threshold = -1 if rule is None or rule.threshold is None else rule.threshold
+    count = -1 if decision.count is None else decision.count
+    return {
+        "side": "own",
+        "title": "The decision",
+        "whose": UNKNOWN_RULE if rule is None else f"by the rule of {rule_name(rule)}",
+        "inequality": inequality(decision),
+        "verdict": decision_words(decision),
+        "badge": "compacted" if decision.compaction is not None else "did not compact",
+        "badge_class": "badge-compaction" if decision.compaction is not None else "",
+        "terms": [term_row(term, decision.step) for term in decision.terms],
+        "notes": list(_notes(decision)),
+        **fill_of(count, threshold, _window(rule) or window),
+    }
+
+
+def rule_name(rule: OwnRule) -> str:
+    """Agent and version."""
+    return " ".join(filter(None, (rule.agent, rule.version)))
+
+
+def _window(rule: OwnRule | None) -> int:
+    """The window that a rule rests on, in tokens; 0 where it is not known."""
+    known = [] if rule is None else [item.value for item in rule.settings if item.name == "window" and item.value]
+    return int(known[0]) if known else 0
+
+
+def _notes(decision: Decision) -> list[str]:
+    notes = []
+    if decision.recorded is not None and decision.computed not in (None, decision.recorded):
+        apart = decision.recorded - (decision.computed or 0)
+        notes.append(
+            f"The agent wrote {decision.recorded:,}; the numbers of this file add up to {decision.computed:,}, "
+            f"{abs(apart):,} {'fewer' if apart > 0 else 'more'}."
+        )
+    if decision.more:
+        notes.append(f"{decision.more:,} more before this step: see the rule page.")
+    return notes

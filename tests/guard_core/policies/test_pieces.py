@@ -1,0 +1,88 @@
+"""The pieces of policies: lists of messages, cuts, and the points at which a policy looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guard_core.ledger import Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.cuts import crossing, last_legal, last_messages, last_turns, next_legal
+from guard_core.policies.pieces.estimates import HEURISTIC
+from guard_core.policies.pieces.looks import POINTS, looks_at
+from guard_core.policies.pieces.message_columns import between, list_messages
+from guard_core.sessions import ModelCall
+from guard_core.views import Span, Synthetic, content_count
+from tests.builders import model, session, tool_call, tool_result, user
+
+LOG = session(
+    user("first"),
+    tool_call("read", "a"),
+    tool_result("y" * 400, "read", "a"),
+    model("done"),
+    user("second"),
+    model("also done"),
+    calls=(ModelCall(1, 1, 10), ModelCall(3, 3, 20), ModelCall(5, 5, 30)),
+)
+LEDGER = Ledger.of(LOG)
+VIEW = (Span(0, 1), Synthetic("summary", 40), Span(1, 4), Span(4, 6))
+
+
+def test_a_list_has_a_row_for_every_message_of_the_view():
+    messages = list_messages(LEDGER, VIEW)
+    assert messages.event.tolist() == [0, -1, 1, 2, 3, 4, 5]
+    assert np.flatnonzero(messages.is_user).tolist() == [0, 5]
+    assert np.flatnonzero(messages.is_written).tolist() == [1]
+    assert np.flatnonzero(~messages.is_whole).tolist() == [3]  # a cut before the result parts it from its call
+    assert HEURISTIC.tokens(messages).sum() == HEURISTIC.view(LEDGER, VIEW)
+
+
+@given(st.integers(0, 8), st.integers(0, 8))
+def test_a_part_of_a_view_has_the_messages_between_two_places(start, stop):
+    part = between(VIEW, start, stop)
+    assert content_count(part) == len(range(7)[start:stop])
+    assert list_messages(LEDGER, part).event.tolist() == list_messages(LEDGER, VIEW).event.tolist()[start:stop]
+
+
+@given(st.sets(st.integers(0, 6)))
+def test_chosen_messages_are_a_view_of_them_in_order(chosen):
+    messages = list_messages(LEDGER, VIEW)
+    taken = list_messages(LEDGER, messages.take(sorted(chosen)))
+    assert taken.event.tolist() == messages.event[sorted(chosen)].tolist()
+
+
+@given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200), st.integers(1, 4))
+def test_a_budget_is_crossed_at_the_newest_message_with_which_the_end_exceeds_it(sizes, budget, least):
+    expected = -1
+    for index in range(len(sizes)):
+        if sum(sizes[index:]) > budget and len(sizes) - index >= least:
+            expected = index
+    assert crossing(np.array(sizes, dtype=np.int64), budget, least=least) == expected
+
+
+def test_cuts_move_to_legal_places():
+    legal = np.array([True, False, False, True, False])
+    assert [next_legal(legal, index) for index in range(5)] == [0, 3, 3, 3, 5]
+    assert [last_legal(legal, index) for index in range(5)] == [0, 0, 0, 3, 3]
+    assert [last_messages(5, keep) for keep in (0, 2, 9)] == [5, 3, 0]
+    assert [last_turns(legal, keep) for keep in (0, 1, 2)] == [5, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("points", "stops"),
+    [
+        ((Point.BEFORE_CALL,), [1, 3, 5]),
+        ((Point.AFTER_CALL,), [None, 2, 4]),
+        ((Point.END_OF_TURN,), [None, None, 4]),
+        ((Point.AFTER_RESULTS, Point.BEFORE_TURN), [0, 3, 4]),
+        ((Point.AFTER_CALL, Point.AFTER_RESULTS), [None, 3, 4]),
+    ],
+)
+def test_a_policy_sees_what_is_in_the_log_where_it_looks(points, stops):
+    looks = looks_at(points, LEDGER, np.arange(3))
+    assert [
+        stop if sees else None for stop, sees in zip(looks.stop.tolist(), looks.looks.tolist(), strict=True)
+    ] == stops
+    assert {POINTS[point] for point in looks.point.tolist() if point >= 0} <= {*points}
