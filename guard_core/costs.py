@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.events import (
     Event,
     MediaPart,
+    Part,
     ReasoningPart,
     Role,
     TextPart,
@@ -58,12 +60,16 @@ PART_COLUMNS = (
     "kind",  # one of the kinds below
     "tool",  # tool_key of the name of the tool that is called or answers, 0: none
     "name_chars",  # code points of that name
+    "id_chars",  # code points of the id of a call or of the call that a result answers
     "chars",  # code points of its text
     "bytes",  # UTF-8 bytes of its text; of a picture its raw bytes
     "utf16",  # UTF-16 code units of its text, which is what JavaScript's `length` counts
     "non_ascii",  # of `chars`: outside ASCII
     "wide",  # of `chars`: Han, kana and hangul
     "json_chars",  # code points of its text as a JSON string, with quotation marks and escapes
+    "repr_chars",  # code points of its text, of a call of its arguments, as Python's `repr` writes it
+    "line_breaks",  # line feeds in its text
+    "separators",  # of a call: commas and colons between its arguments, which many writers follow with a space
     "heuristic",  # ContextGuard's tokens of it (bytes // 4 per field), inline data and metadata left out
     "answers",  # row of the call that a result answers, -1: none or not known
 )
@@ -242,8 +248,7 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
             kind = MEDIA
             media += part.size
             flags |= HAS_MEDIA
-        lengths = _lengths(own, data) if own else (0, part.size if isinstance(part, MediaPart) else 0, 0, 0, 0, 2)
-        rows.append((kind, tool_key(name) if name else 0, len(name), *lengths, heuristic))
+        rows.append((kind, tool_key(name) if name else 0, len(name), *_sizes(part, own, data), heuristic))
     columns = {
         "text_tokens": text_tokens,
         "inline_tokens": inline_tokens,
@@ -269,6 +274,40 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
 def _milliseconds(seconds: float) -> int:
     """A time as a whole number; one outside the range of any clock counts as not recorded."""
     return int(seconds * 1000) if 0 <= seconds < 1e12 else -1
+
+
+def _sizes(part: Part, text: str, data: bytes) -> tuple[int, ...]:
+    """The columns from `id_chars` to `separators` of one part, whose own text is `text`, in UTF-8 `data`."""
+    lengths = _lengths(text, data) if text else (0, part.size if isinstance(part, MediaPart) else 0, 0, 0, 0, 2)
+    if isinstance(part, ToolCallPart):
+        return len(part.id), *lengths, len(repr(part.arguments)), text.count("\n"), _separators(part.arguments)
+    id_chars = len(part.call_id) if isinstance(part, ToolResultPart) else 0
+    return id_chars, *lengths, len(repr(text)), text.count("\n"), 0
+
+
+def _separators(value: Any) -> int:
+    """Commas and colons between the items of a JSON value and of all that is in it."""
+    if isinstance(value, Mapping):
+        return max(2 * len(value) - 1, 0) + sum(map(_separators, value.values()))
+    if isinstance(value, list | tuple):
+        return max(len(value) - 1, 0) + sum(map(_separators, value))
+    return 0
+
+
+def text_sizes(text: str) -> dict[str, int]:
+    """The columns of a text, from `chars` to `heuristic` as PART_COLUMNS has them."""
+    return _part_sizes(TextPart(text))
+
+
+def value_sizes(value: Any) -> dict[str, int]:
+    """The same columns of a call's arguments."""
+    return _part_sizes(ToolCallPart("", value))
+
+
+def _part_sizes(part: Part) -> dict[str, int]:
+    (row,) = _count(Event(Role.MODEL, (part,)))[1]
+    own = dict(zip(PART_COLUMNS[1:-1], row, strict=True))
+    return {name: value for name, value in own.items() if name not in ("kind", "tool", "name_chars", "id_chars")}
 
 
 def _lengths(text: str, data: bytes) -> Sequence[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -45,7 +46,7 @@ STEP_COLUMNS = (
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
 
-LEDGER_VERSION = 6  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 7  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
 
@@ -181,6 +182,23 @@ class Ledger:
             self._prefixes[key] = prefix_sums(column(self))
         return self._prefixes[key]
 
+    def parts_in(self, form: str = "") -> dict[str, Ints]:
+        """The columns of the parts in a form (guard_core.forms)."""
+        if not form:
+            return self.parts
+        if form not in self._formed:
+            self._formed[form] = get_form(form).parts(self, self.parts)
+        return self._formed[form]
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What policies derive from the columns and look up at many steps, by a key of their own."""
+        return {}
+
+    @cached_property
+    def _formed(self) -> dict[str, dict[str, Ints]]:
+        return {}
+
     @cached_property
     def part_starts(self) -> Ints:
         """The row of the first part of each event, and one more entry: the number of rows."""
@@ -195,10 +213,22 @@ class Ledger:
         """The first event from `start` on that a form changes; the number of events where there is none."""
         key = f"first/{form}"
         if key not in self._prefixes:
-            changed = get_form(form).changes(self, "bytes") != 0
+            changed = self.changed_by(form)
             places = np.where(changed, np.arange(self.event_count), self.event_count)
             self._prefixes[key] = np.minimum.accumulate(np.append(places, self.event_count)[::-1])[::-1]
         return int(self._prefixes[key][start])
+
+    def changed_by(self, form: str) -> NDArray[np.bool_]:
+        """Which events a form changes."""
+        key = f"changed/{form}"
+        if key not in self.derived:
+            old, new = self.parts, self.parts_in(form)
+            differs = np.zeros(len(old["kind"]), dtype=np.bool_)
+            for name in ("kind", "bytes", "chars", "heuristic"):
+                differs |= old[name] != new[name]
+            self.derived[key] = self.by_event(differs.astype(np.int64)) > 0
+        changed: NDArray[np.bool_] = self.derived[key]
+        return changed
 
     def span(self, start: int, stop: int, form: str = "") -> Span:
         """Events in a form, which is named only where it changes one of them: equal requests are equal views."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.events import Event, Role, TextPart
+from guard_core.events import Event, TextPart
 from guard_core.forms import get_form
 from guard_core.sessions import Session
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
@@ -26,7 +26,7 @@ def _messages(segment: Segment, session: Session, epoch: int) -> tuple[Event, ..
         case Rewritten(message=message):
             return (message,)
         case Synthetic():
-            return (Event(role=Role.USER, parts=(TextPart(synthetic_text(segment)),), meta=True),)
+            return (Event(role=segment.role, parts=(TextPart(synthetic_text(segment)),), meta=True),)
 
 
 def synthetic_text(message: Synthetic) -> str:

@@ -47,8 +47,9 @@ HELD_REASONS = (
     "the request is still over the threshold after the last pass",
     "a compaction cannot get below the threshold: what it cannot shrink is over it already",
     "nothing can fit the window: what a compaction cannot shrink is over it already",
+    "the library raises an error here, and the run would end",
 )
-NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
+NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW, RAISED = range(1, 7)
 SWITCH, INDEX = "switch", "index"  # units of columns that are no quantities
 
 # What every trace has; a policy declares the columns that are its own.

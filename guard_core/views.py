@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from guard_core.events import Event
+from guard_core.events import Event, Role
 
 # `gc=False`: values hold no cycles, and a replay that compacts at every step makes hundreds of thousands of them.
 
@@ -42,6 +42,7 @@ class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="
     kind: str
     bytes: int
     text: str | None = None
+    role: Role = Role.USER
 
 
 Segment = Span | Inserted | Rewritten | Synthetic

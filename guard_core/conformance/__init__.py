@@ -1,4 +1,4 @@
-"""Conformance: recorded behaviour of ContextGuard (vector files) against this engine, figure by figure."""
+"""Conformance: recorded behaviour of ContextGuard and of libraries (vector files) against this engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from guard_core.conformance import functions, scripted, singleshot, traces
+from guard_core.conformance import functions, libraries, scripted, singleshot, traces
 from guard_core.conformance.compare import LISTED, Difference, Verdict
 from guard_core.conformance.vectors import VectorError, load
 from guard_core.errors import GuardError
@@ -48,10 +48,12 @@ def check_file(path: Path) -> Outcome:
     """Judge one vector file."""
     try:
         format_, data = load(path)
-        if format_ not in FORMATS:
-            known = ", ".join(FORMATS)
+        if format_ == libraries.CONVERSATIONS:
+            return Outcome(path, (), "it holds conversations; the files beside it hold the runs that are judged")
+        if format_ not in (*FORMATS, libraries.FORMAT):
+            known = ", ".join((*FORMATS, libraries.FORMAT))
             return Outcome(path, (), f"its format is {format_[:60]!a}; known are {known}")
-        verdicts = tuple(FORMATS[format_](data))
+        verdicts = tuple(libraries.check(data, path) if format_ == libraries.FORMAT else FORMATS[format_](data))
         return Outcome(path, verdicts, "" if verdicts else "it holds no run")
     except GuardError as error:
         return Outcome(path, (), str(error))
@@ -64,7 +66,8 @@ def check_paths(paths: list[Path]) -> Iterator[Outcome]:
         if not found:
             yield Outcome(path, (), "the folder holds no .json file")
         for file in found:
-            yield check_file(file)
+            if path == file or file.name != libraries.CONVERSATIONS_FILE:
+                yield check_file(file)
 
 
 def files_under(path: Path) -> list[Path]:

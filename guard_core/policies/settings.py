@@ -116,6 +116,20 @@ class SummariserPrompt(msgspec.Struct, frozen=True):
     user: str
 
 
+class RecordedRuns(msgspec.Struct, frozen=True):
+    """What recorded runs of a library (policy vectors, guard_core.conformance.policies) judge a policy by.
+
+    `names` gives our setting for a parameter of the library where the two names differ, `settings` what the runs were
+    made under besides, `window` the context window of their model in tokens where no parameter says it.
+    """
+
+    library: str
+    strategy: str
+    names: dict[str, str] = {}
+    settings: dict[str, Value] = {}
+    window: int = 200_000
+
+
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     """A policy as it is listed: its names, what it does in a sentence, its settings, and how it is made.
 
@@ -123,7 +137,8 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
     a recording of the policy's own agent gives. `summarises`: does it ask for summaries at all. `prompt` writes
     out what the summariser is sent for some messages under a window, where that is known. `known_problems` are those
-    that the policy reproduces.
+    that the policy reproduces. `judged_by` are recorded runs of the library that the policy equals. `parts_pairs` says,
+    where it does, when the library sends a tool call without its result or a result without its call.
     """
 
     name: str
@@ -137,6 +152,8 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     summarises: bool = True
     prompt: Callable[[Policy, int, Iterable[Event]], SummariserPrompt] | None = None
     known_problems: tuple[KnownProblem, ...] = ()
+    judged_by: RecordedRuns | None = None
+    parts_pairs: str = ""
 
     @property
     def default_profile(self) -> str:

@@ -7,7 +7,7 @@ from guard_core.chunks import ROWS, GrowingLedger, joined, read_state
 from guard_core.columns import Packed, unpack_columns
 from guard_core.errors import GuardError, OtherVersion
 from guard_core.events import Event
-from guard_core.ledger import Ledger
+from guard_core.ledger import LEDGER_VERSION, Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import ModelCall, Session
 from tests.builders import tool_call, tool_result, user
@@ -66,7 +66,7 @@ def test_a_state_that_is_none_is_refused_in_a_sentence(state):
 
 def test_a_state_of_another_version_is_refused(short_chat):
     state, bodies = stored(short_chat)
-    other = state.replace(b"\xa7version\x06", b"\xa7version\x63")
+    other = state.replace(b"\xa7version" + bytes([LEDGER_VERSION]), b"\xa7version\x63")
     assert other != state
     with pytest.raises(OtherVersion, match="version 99"):
         joined(other, bodies)

@@ -6,7 +6,7 @@ import pytest
 
 from guard_core.costs import EVENT_COLUMNS, PACKED_ROWS, EventCounter, event_columns
 from guard_core.errors import GuardError
-from guard_core.ledger import STEP_COLUMNS, Ledger
+from guard_core.ledger import LEDGER_VERSION, STEP_COLUMNS, Ledger
 from guard_core.packing import encode
 from tests.builders import user
 
@@ -46,7 +46,7 @@ def test_it_refuses_other_bytes_in_a_sentence(data):
 
 def test_it_refuses_another_version(short_chat):
     data = Ledger.of(short_chat).to_bytes()
-    other = data.replace(b"\xa7version\x06", b"\xa7version\x63")
+    other = data.replace(b"\xa7version" + bytes([LEDGER_VERSION]), b"\xa7version\x63")
     assert other != data
     with pytest.raises(GuardError, match="version 99"):
         Ledger.from_bytes(other)

@@ -9,7 +9,6 @@ import numpy as np
 
 from guard_core.costs import RESULT
 from guard_core.estimators import Heuristic
-from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.message_columns import Messages
 from guard_core.views import Span, Synthetic, View
@@ -66,7 +65,7 @@ def part_chars(ledger: Ledger, form: str = "", column: str = "chars") -> Ints:
     chars = parts[column]
     if not form:
         return chars
-    new = get_form(form).sizes(parts["bytes"], parts["chars"])
+    new = ledger.parts_in(form)["bytes"]
     shorter = (parts["kind"] == RESULT) & (new < parts["bytes"])
     return np.where(shorter, chars * new // np.maximum(parts["bytes"], 1), chars)
 

@@ -1,0 +1,204 @@
+"""Scripted conversations and recorded runs as typed values, and a run as a session of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from guard_core.conformance.vectors import Size, VectorError
+from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ints
+from guard_core.sessions import ModelCall, Session
+from guard_core.usage import PROVIDER, Counted, CountedRun
+from guard_core.views import View
+
+IMAGE_BYTES = 70  # of a picture in a scripted conversation
+Index = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Ranges = list[Index | tuple[Index, Index]]
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """A long text: `prefix`, then `unit` again and again, cut to `chars` characters."""
+
+    prefix: str
+    unit: str
+    chars: Size
+
+
+class ScriptedCall(msgspec.Struct, frozen=True):
+    """A tool call of a scripted answer."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class ScriptedMessage(msgspec.Struct, frozen=True):
+    """A message of a scripted conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str | Repeated | None = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    id: str = ""
+    name: str = ""
+    images: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
+
+    def event(self) -> Event:
+        """The message as an event."""
+        text = written(self.text)
+        if self.role == "tool":
+            return Event(Role.USER, (ToolResultPart(self.name, text, self.id),))
+        role = {"assistant": Role.MODEL, "system": Role.SYSTEM, "user": Role.USER}[self.role]
+        words = (TextPart(text),) if text or role is not Role.MODEL else ()
+        images = (MediaPart("image/png", IMAGE_BYTES),) * self.images
+        calls = tuple(ToolCallPart(call.name, _arguments(call.arguments), call.id) for call in self.calls)
+        return Event(role, (*words, *images, *calls))
+
+
+def written(text: str | Repeated | None) -> str:
+    """A text of the scripts."""
+    if not isinstance(text, Repeated):
+        return text or ""
+    if not text.unit:
+        return text.prefix[: text.chars]
+    return (text.prefix + text.unit * (text.chars // len(text.unit) + 1))[: text.chars]
+
+
+def _arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    def value(item: Any) -> Any:
+        if isinstance(item, dict) and set(item) == {"prefix", "unit", "chars"}:
+            return written(msgspec.convert(item, Repeated))
+        return item
+
+    return {name: value(item) for name, item in arguments.items()}
+
+
+class Conversation(msgspec.Struct, frozen=True, dict=True):
+    """A scripted conversation."""
+
+    name: str
+    messages: tuple[ScriptedMessage, ...]
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Its messages as events."""
+        return tuple(message.event() for message in self.messages)
+
+
+class Conversations(msgspec.Struct, frozen=True):
+    """A file of scripted conversations."""
+
+    format: Literal["policy-conversations/1"]
+    conversations: tuple[Conversation, ...]
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """What a library did before a model call (or, at the point `after`, at the end of a turn)."""
+
+    at: Index
+    acted: int
+    tokens: float | None
+    threshold: float | None
+    detail: dict[str, Any] = {}
+
+
+class LibraryRun(msgspec.Struct, frozen=True):
+    """What a library did with one conversation under one set of parameters."""
+
+    parameters: str
+    conversation: str
+    steps: tuple[Step, ...]
+    outside: tuple[Index, ...] | None = None
+    end: Any = None
+
+    def is_outside(self, index: int) -> bool:
+        """Is a message not part of the library's list."""
+        return self.outside is not None and index in self.outside
+
+
+class VectorFile(msgspec.Struct, frozen=True):
+    """A file of recorded runs of one strategy of a library."""
+
+    format: Literal["policy-vector/1"]
+    library: str
+    version: str
+    strategy: str
+    parameters: tuple[dict[str, Any], ...]
+    runs: tuple[LibraryRun, ...]
+
+
+def indices(ranges: Iterable[Any]) -> list[int]:
+    """Indices and inclusive ranges of them as a list."""
+    found: list[int] = []
+    for item in ranges:
+        if isinstance(item, int):
+            found.append(item)
+        elif isinstance(item, list) and len(item) == 2 and all(isinstance(end, int) for end in item):
+            if item[1] - item[0] > 1_000_000:
+                raise VectorError(f"the range {item} is too long")
+            found += range(item[0], item[1] + 1)
+        else:
+            raise VectorError(f"{ascii(item)[:60]} is neither an index nor a range of indices")
+    return found
+
+
+class Scripted(msgspec.Struct, frozen=True):
+    """A run as a session: `numbers` are the indices of the messages that its events are; `rows` the step of the file
+    that each of its calls is."""
+
+    session: Session
+    numbers: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
+    """The session of a run: its calls are made where the run has a step before a model call."""
+    numbers = [index for index in range(len(conversation.messages)) if not run.is_outside(index)]
+    before = np.cumsum([0, *(not run.is_outside(index) for index in range(len(conversation.messages)))])
+    calls, rows = [], []
+    for row, step in enumerate(run.steps):
+        if step.at > len(conversation.messages):
+            raise VectorError(f"a step is at message {step.at}, but {conversation.name} has {len(before) - 1}")
+        if step.detail.get("point") != "after":
+            calls.append(ModelCall(at=int(before[step.at])))
+            rows.append(row)
+    system = [conversation.events[index].parts for index in range(len(before) - 1) if run.is_outside(index)]
+    session = Session(
+        tuple(conversation.events[index] for index in numbers),
+        tuple(calls),
+        system=system[0] if system else None,
+    )
+    return Scripted(session, tuple(numbers), tuple(rows))
+
+
+class RecordedUsage(msgspec.Struct, frozen=True):
+    """The provider of a run: the counts that the file has, whatever is sent. -1: it reported nothing."""
+
+    tokens: Any  # one count per call
+
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+        count = int(self.tokens[step])
+        return Counted(max(count, 0), count >= 0, PROVIDER)
+
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        counts = self.tokens[start:stop]
+        return CountedRun(np.maximum(counts, 0), counts >= 0, np.full(stop - start, PROVIDER))
+
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        return ()
+
+
+def usage_of(run: LibraryRun, rows: tuple[int, ...]) -> RecordedUsage:
+    """What the scripted provider reported at the calls of a run."""
+    reported = [run.steps[row].detail.get("usage") for row in rows]
+    return RecordedUsage(np.array([item[0] if item else -1 for item in reported], dtype=np.int64))
+
+
+def arguments_json(arguments: Any) -> str:
+    """The arguments of a call as the files count them: JSON with sorted keys."""
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=False)

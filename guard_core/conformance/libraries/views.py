@@ -1,0 +1,168 @@
+"""The view of every step of a recorded run, and whether a view of ours is the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.conformance.libraries.scripts import LibraryRun, arguments_json, indices
+from guard_core.conformance.vectors import VectorError
+from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.requests import materialise
+from guard_core.sessions import Session
+from guard_core.views import Span, Synthetic, View
+
+COMPARED = ("role", "chars", "text", "sha", "calls", "args_chars", "images")
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One message of a view: message `index` of the script (-1: an inserted one) and, where it is not verbatim, what
+    is known of it."""
+
+    index: int
+    facts: dict[str, Any] | None = None
+
+    @property
+    def is_verbatim(self) -> bool:
+        return self.facts is None
+
+    def __str__(self) -> str:
+        name = "an inserted message" if self.index < 0 else f"message {self.index}"
+        if self.facts is None:
+            return name
+        facts = ", ".join(f"{key} {self.facts[key]}" for key in ("role", "chars", "text") if key in self.facts)
+        return f"{name} ({facts})" if self.index < 0 else f"{name} rewritten ({facts})"
+
+
+def recorded_views(run: LibraryRun) -> Iterator[list[Shown]]:
+    """The view of every step of a file's run."""
+    view: list[Shown] = []
+    known: dict[str, dict[str, Any]] = {}
+    last = 0
+    for step in run.steps:
+        view += [Shown(index) for index in range(last, step.at) if not run.is_outside(index)]
+        last = max(last, step.at)
+        view = _changed(view, step.detail, known)
+        yield list(view)
+
+
+def _changed(view: list[Shown], detail: dict[str, Any], known: dict[str, dict[str, Any]]) -> list[Shown]:
+    if "view" in detail:
+        view = [item for entry in detail["view"] for item in _entries(entry, known)]
+        return _rewritten(view, detail.get("view_rewritten", ()))
+    gone = set(indices(detail.get("gone", ())))
+    gone_new = list(detail.get("gone_new", ()))
+    kept = []
+    for item in view:
+        sha = (item.facts or {}).get("sha")
+        if item.index < 0 and sha in gone_new:
+            gone_new.remove(sha)
+        elif item.index < 0 or item.index not in gone:
+            kept.append(item)
+    return _rewritten(kept, detail.get("rewritten", ()))
+
+
+def _entries(entry: Any, known: dict[str, dict[str, Any]]) -> list[Shown]:
+    """What one item of a `view` names."""
+    if not isinstance(entry, dict):
+        return [Shown(index) for index in indices([entry])]
+    if "again" in entry:
+        if entry["again"] not in known:
+            raise VectorError(f"no message with the hash {str(entry['again'])[:12]!r} was described before")
+        return [Shown(-1, known[entry["again"]])]
+    if "sha" in entry:
+        known[entry["sha"]] = entry
+    return [Shown(-1, entry)]
+
+
+def _rewritten(view: list[Shown], groups: Any) -> list[Shown]:
+    facts: dict[int, dict[str, Any] | None] = {}
+    for group in groups:
+        for index in indices(group["of"]):
+            facts[index] = None if group.get("verbatim") else group
+    return [Shown(item.index, facts[item.index]) if item.index in facts else item for item in view]
+
+
+def own_view(view: View, session: Session, numbers: tuple[int, ...]) -> list[Shown]:
+    """A view of ours. Of a message of which only the length is known, the text and its hash are left out."""
+    shown: list[Shown] = []
+    for segment in view:
+        events = materialise((segment,), session)
+        if isinstance(segment, Span):
+            for event, message in zip(range(segment.start, segment.stop), events, strict=True):
+                same = message is session.events[event]
+                shown.append(Shown(numbers[event], None if same else facts_of(message)))
+        else:
+            assert isinstance(segment, Synthetic)
+            facts = facts_of(events[0])
+            if segment.text is None:
+                facts = {"role": facts["role"], "chars": segment.bytes}
+            shown.append(Shown(-1, facts))
+    return shown
+
+
+def facts_of(message: Event) -> dict[str, Any]:
+    """What a file says of a message that is not verbatim."""
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    texts += [value_text(part.content) for part in message.parts if isinstance(part, ToolResultPart)]
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+    is_result = any(isinstance(part, ToolResultPart) for part in message.parts)
+    role = {Role.USER: "user", Role.MODEL: "assistant", Role.SYSTEM: "system"}[message.role]
+    text = "\n".join(texts)
+    return {
+        "role": "tool" if is_result else role,
+        "chars": len(text),
+        "text": text,
+        "sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12],
+        "calls": [call.id for call in calls],
+        "args_chars": [len(arguments_json(call.arguments)) for call in calls],
+        "images": sum(isinstance(part, MediaPart) for part in message.parts),
+    }
+
+
+class Difference(NamedTuple):
+    """What differs between two views, and the two values, which are never the same."""
+
+    what: str
+    expected: Any
+    got: Any
+
+
+def difference(expected: list[Shown], got: list[Shown], events: tuple[Event, ...]) -> Difference | None:
+    """The first difference between two views; `events` are the script's messages."""
+    for place, (theirs, ours) in enumerate(zip(expected, got, strict=False)):
+        found = _message_difference(theirs, ours, events)
+        if found is not None:
+            return found._replace(what=f"message {place} of the view, {found.what}")
+    if len(expected) != len(got):
+        return Difference("messages in the view", len(expected), len(got))
+    return None
+
+
+def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -> Difference | None:
+    """What differs between two messages.
+
+    A rewritten message whose marker is gone is an inserted one in the files, so that one of the two may be inserted.
+    """
+    if theirs.is_verbatim and ours.is_verbatim and events[theirs.index] == events[ours.index]:
+        return None
+    if theirs.index >= 0 and ours.index >= 0:
+        if theirs.index != ours.index:
+            return Difference("which message", str(theirs), str(ours))
+        if theirs.is_verbatim or ours.is_verbatim:
+            return Difference("whether it is rewritten", str(theirs), str(ours))
+    return _fact_difference(_facts(theirs, events), _facts(ours, events))
+
+
+def _facts(shown: Shown, events: tuple[Event, ...]) -> dict[str, Any]:
+    return facts_of(events[shown.index]) if shown.facts is None else shown.facts
+
+
+def _fact_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> Difference | None:
+    for name in COMPARED:
+        if name in theirs and name in ours and theirs[name] != ours[name]:
+            return Difference(name, theirs[name], ours[name])
+    return None

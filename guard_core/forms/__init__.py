@@ -1,0 +1,23 @@
+"""Forms: how a policy rewrites events without a summariser, as columns of costs and as messages."""
+
+from __future__ import annotations
+
+from guard_core.forms.base import GONE, Form, Joined, brings_form, get_form
+from guard_core.forms.edits import Arguments, Ends, Removed, Replaced, WithoutCalls
+from guard_core.forms.sizes import HERMES_PRUNED, PRUNED_CHARS, capped
+
+__all__ = [
+    "GONE",
+    "HERMES_PRUNED",
+    "PRUNED_CHARS",
+    "Arguments",
+    "Ends",
+    "Form",
+    "Joined",
+    "Removed",
+    "Replaced",
+    "WithoutCalls",
+    "brings_form",
+    "capped",
+    "get_form",
+]

@@ -1,0 +1,195 @@
+"""What a form is: how it changes the parts of the log, in columns and as messages; and forms by their names.
+
+A name is the kind of the form and its values as JSON (`replaced:{"text":"[cleared]"}`), so that a stored view says by
+itself how its messages are made; several forms one after the other are joined by `+`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import ClassVar, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, MEDIA, REASONING, RESULT
+from guard_core.errors import GuardError
+from guard_core.events import Event
+
+Ints = NDArray[np.int64]
+PartColumns = dict[str, Ints]
+GONE = -1  # kind of a part that a form removes: it has no size
+# Columns of a part that are 0 where a form removes it.
+_NAMES_AND_TEXT = ("name_chars", "id_chars", "chars", "bytes", "utf16", "non_ascii", "wide")
+SIZES = (*_NAMES_AND_TEXT, "json_chars", "repr_chars", "line_breaks", "separators", "heuristic")
+
+
+class Columns(Protocol):
+    """The columns of a log that a form is priced by; a ledger has them (guard_core.ledger)."""
+
+    @property
+    def events(self) -> dict[str, Ints]: ...
+
+    @property
+    def parts(self) -> PartColumns: ...
+
+    @property
+    def event_count(self) -> int: ...
+
+    def by_event(self, values: Ints) -> Ints:
+        """Sums per event of values that stand per part."""
+        ...
+
+
+class Form(msgspec.Struct, frozen=True):
+    """How a policy rewrites events without a summariser.
+
+    A form changes some parts of the log (a tool result is pruned or capped) and leaves the others as they are. What it
+    saves follows from the sizes of the parts alone, so that prefix sums price a rewrite of a thousand results like any
+    other span; the changed texts are made only when a view is materialised.
+    """
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """The name that gives this form again (`get_form`)."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        plain = {field.name: field.default for field in msgspec.structs.fields(self)}
+        given = {name: value for name, value in values.items() if value != plain[name]}
+        return f"{self.kind}:{msgspec.json.encode(given, order='deterministic').decode()}" if given else self.kind
+
+    @property
+    def words(self) -> str:
+        """What it did to a message, for a person."""
+        raise NotImplementedError
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        """The columns of parts (guard_core.costs.PART_COLUMNS) as the form leaves them; removed parts are GONE."""
+        raise NotImplementedError
+
+    def message(self, event: Event) -> Event:
+        """The event in this form; the very same where nothing changes."""
+        raise NotImplementedError
+
+    def changes(self, ledger: Columns, column: str) -> Ints:
+        """What the form adds to a column of the ledger's events (mostly below 0)."""
+        old = ledger.parts
+        new = self.parts(ledger, old)
+        of_event = {
+            "chars": lambda: _difference(new, old, _text_chars),
+            "bytes": lambda: _difference(new, old, _text_bytes),
+            "text_tokens": lambda: _difference(new, old, lambda parts: parts["heuristic"]),
+            "reasoning_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, REASONING, "bytes")),
+            "call_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, CALL, "bytes")),
+            "result_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, RESULT, "bytes")),
+            "media_bytes": lambda: _difference(new, old, lambda parts: _of_kind(parts, MEDIA, "bytes")),
+        }
+        if column == "lexical_tokens":
+            lexical, total = ledger.events["lexical_tokens"], ledger.events["bytes"]
+            saved = self.changes(ledger, "bytes")
+            return np.asarray(np.where(total > 0, saved * lexical // np.maximum(total, 1), 0))
+        if column not in of_event:
+            return np.zeros(ledger.event_count, dtype=np.int64)
+        return ledger.by_event(of_event[column]())
+
+
+def _difference(new: PartColumns, old: PartColumns, sizes: Callable[[PartColumns], Ints]) -> Ints:
+    return sizes(new) - sizes(old)
+
+
+def _of_kind(parts: PartColumns, kind: int, column: str) -> Ints:
+    return np.asarray(np.where(parts["kind"] == kind, parts[column], 0))
+
+
+def _text_bytes(parts: PartColumns) -> Ints:
+    return np.asarray(np.where(parts["kind"] == MEDIA, 0, parts["bytes"]) + _call_names(parts))
+
+
+def _text_chars(parts: PartColumns) -> Ints:
+    return np.asarray(np.where(parts["kind"] == MEDIA, 0, parts["chars"]) + _call_names(parts))
+
+
+def _call_names(parts: PartColumns) -> Ints:
+    """The name of a called tool and the space behind it are part of a call's text; names are taken as ASCII."""
+    return np.asarray(np.where(parts["kind"] == CALL, parts["name_chars"] + 1, 0))
+
+
+class Joined(Form, frozen=True):
+    """Several forms, one after the other."""
+
+    forms: tuple[Form, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join(form.name for form in self.forms)
+
+    @property
+    def words(self) -> str:
+        return "; ".join(form.words for form in self.forms)
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        for form in self.forms:
+            parts = form.parts(ledger, parts)
+        return parts
+
+    def message(self, event: Event) -> Event:
+        for form in self.forms:
+            event = form.message(event)
+        return event
+
+
+KINDS: dict[str, Callable[[str], Form]] = {}  # what makes a form of the text behind its kind
+
+
+def brings_form(form: type[Form]) -> type[Form]:
+    """Register a form whose name is its kind and its values as JSON. A policy brings its own in its module."""
+
+    def make(values: str) -> Form:
+        return msgspec.json.decode(values or "{}", type=form)
+
+    KINDS[form.kind] = make
+    return form
+
+
+@cache
+def get_form(name: str) -> Form:
+    """A form by its name. Raises GuardError."""
+    forms = tuple(_one(item) for item in _names(name))
+    return forms[0] if len(forms) == 1 else Joined(forms)
+
+
+def _names(name: str) -> list[str]:
+    """The names of joined forms; a `+` within the JSON of one is not between two."""
+    names, rest = [], name
+    while True:
+        end = _end(rest)
+        names.append(rest[:end])
+        if end >= len(rest):
+            return names
+        rest = rest[end + 1 :]
+
+
+def _end(text: str) -> int:
+    """Where the first of joined names ends: at a `+` outside of strings."""
+    quoted = escaped = False
+    for place, char in enumerate(text):
+        if escaped:
+            escaped = False
+        elif quoted and char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif char == "+" and not quoted:
+            return place
+    return len(text)
+
+
+def _one(name: str) -> Form:
+    kind, _, values = name.partition(":")
+    try:
+        return KINDS[kind](values)
+    except (KeyError, ValueError, msgspec.MsgspecError):
+        raise GuardError(f"there is no form {name[:40]!r}; known kinds are {', '.join(KINDS)}") from None

@@ -1,0 +1,220 @@
+"""Forms that edit messages as list policies do: results replaced or cut, arguments cleared, calls taken away.
+
+`which` are places among the parts of that kind in their event, from 0; none named: all of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, MEDIA, REASONING, RESULT, TEXT, text_sizes, tool_key, value_sizes
+from guard_core.events import Event, MediaPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.forms.base import GONE, SIZES, Columns, Form, Ints, PartColumns, brings_form
+
+Bools = NDArray[np.bool_]
+KIND_NAMES = {"text": TEXT, "reasoning": REASONING, "call": CALL, "result": RESULT, "media": MEDIA}
+PART_TYPES = {CALL: ToolCallPart, RESULT: ToolResultPart, MEDIA: MediaPart, REASONING: ReasoningPart, TEXT: TextPart}
+
+
+class Edit(Form, frozen=True):
+    """A form that changes each part by itself. `of` is the kind of part that it changes."""
+
+    of: ClassVar[int] = RESULT
+    which: tuple[int, ...] = ()
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        chosen = parts["kind"] == self.of
+        if self.which:
+            chosen &= np.isin(place_in_event(parts, self.of), self.which)
+        chosen &= self.applies(parts)
+        return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in self.sizes(parts).items()}}
+
+    def message(self, event: Event) -> Event:
+        place, changed = 0, False
+        parts: list[Part] = []
+        for part in event.parts:
+            new: Part | None = part
+            if isinstance(part, PART_TYPES[self.of]):
+                new = self.part(part) if not self.which or place in self.which else part
+                place += 1
+            changed |= new is not part
+            if new is not None:
+                parts.append(new)
+        return msgspec.structs.replace(event, parts=tuple(parts)) if changed else event
+
+    def applies(self, parts: PartColumns) -> Bools:
+        """Which parts of the kind are changed."""
+        return np.ones(len(parts["kind"]), dtype=np.bool_)
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        """The columns of a part that is changed."""
+        raise NotImplementedError
+
+    def part(self, part: Any) -> Part | None:
+        """The part in this form; the very same where it is not changed, None where it is removed."""
+        raise NotImplementedError
+
+
+def place_in_event(parts: PartColumns, kind: int) -> Ints:
+    """Of every part of a kind, how many of that kind are before it in its event."""
+    own = parts["kind"] == kind
+    before = np.cumsum(own) - own
+    first = np.searchsorted(parts["event"], parts["event"], side="left")
+    return np.asarray(before - before[first]) if len(before) else before
+
+
+def tools_of(parts: PartColumns) -> Ints:
+    """The tool of every part; of a result without a name that of the call it answers."""
+    answered = np.where(parts["answers"] >= 0, np.append(parts["tool"], 0)[parts["answers"]], 0)
+    return np.asarray(np.where(parts["tool"] == 0, answered, parts["tool"]))
+
+
+@cache
+def _text_sizes(text: str) -> dict[str, int]:
+    return text_sizes(text)
+
+
+@brings_form
+class Replaced(Edit, frozen=True):
+    """Tool results of more than `over` characters replaced by `text`. `excluded` are tools whose results stay."""
+
+    kind: ClassVar[str] = "replaced"
+    text: str = ""
+    over: int = -1
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return f"the result was replaced by {self.text[:60]!r}"
+
+    def applies(self, parts: PartColumns) -> Bools:
+        chosen = parts["chars"] > self.over
+        if self.excluded:
+            chosen &= ~np.isin(tools_of(parts), [tool_key(name) for name in self.excluded])
+        return np.asarray(chosen)
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        sizes = _text_sizes(self.text)
+        return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
+
+    def part(self, part: ToolResultPart) -> Part:
+        old = value_text(part.content)
+        if old == self.text or len(old) <= self.over or part.name in self.excluded:
+            return part
+        return msgspec.structs.replace(part, content=self.text)
+
+
+@brings_form
+class Ends(Edit, frozen=True):
+    """Tool results of more than `over` characters cut to their first `head` and last `tail`, `marker` between them."""
+
+    kind: ClassVar[str] = "ends"
+    head: int = 0
+    tail: int = 0
+    over: int = 0
+    marker: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"result cut to its first {self.head:,} and last {self.tail:,} characters"
+
+    def applies(self, parts: PartColumns) -> Bools:
+        return np.asarray(parts["chars"] > max(self.over, self.head + self.tail))
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        """Characters are exact; the other columns keep the old text's proportions."""
+        marker, kept = _text_sizes(self.marker), self.head + self.tail
+        old = np.maximum(parts["chars"], 1)
+        columns: dict[str, Any] = {
+            name: marker[name] + parts[name] * kept // old for name in SIZES if name not in ("name_chars", "id_chars")
+        }
+        columns["heuristic"] = parts["name_chars"] // 4 + columns["bytes"] // 4
+        return {**columns, "chars": np.full(len(old), kept + marker["chars"])}
+
+    def part(self, part: ToolResultPart) -> Part:
+        old = value_text(part.content)
+        if len(old) <= max(self.over, self.head + self.tail):
+            return part
+        end = old[len(old) - self.tail :] if self.tail else ""
+        return msgspec.structs.replace(part, content=old[: self.head] + self.marker + end)
+
+
+@brings_form
+class Arguments(Edit, frozen=True):
+    """The arguments of calls replaced by a JSON value, `value`."""
+
+    kind: ClassVar[str] = "arguments"
+    of: ClassVar[int] = CALL
+    value: Any = {}
+
+    @property
+    def words(self) -> str:
+        return "the arguments of the call were cleared"
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        sizes = value_sizes(self.value)
+        return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
+
+    def part(self, part: ToolCallPart) -> Part:
+        return part if part.arguments == self.value else msgspec.structs.replace(part, arguments=self.value)
+
+
+@brings_form
+class WithoutCalls(Edit, frozen=True):
+    """Calls taken away, or, with `before` or `after`, replaced by a text: those two and the tool's name between."""
+
+    kind: ClassVar[str] = "without calls"
+    of: ClassVar[int] = CALL
+    before: str = ""
+    after: str = ""
+
+    @property
+    def words(self) -> str:
+        return "the call was replaced by a text" if self.before or self.after else "the call was removed"
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        if not self.before and not self.after:
+            return {"kind": GONE, **dict.fromkeys(SIZES, 0)}
+        around, name = _text_sizes(self.before + self.after), parts["name_chars"]
+        columns: dict[str, Any] = dict(around)
+        for column in ("chars", "bytes", "utf16", "json_chars", "repr_chars"):
+            columns[column] = around[column] + name
+        return {**columns, "kind": TEXT, "heuristic": columns["bytes"] // 4, "name_chars": 0, "tool": 0}
+
+    def part(self, part: ToolCallPart) -> Part | None:
+        return TextPart(self.before + part.name + self.after) if self.before or self.after else None
+
+
+@brings_form
+class Removed(Edit, frozen=True):
+    """Parts of one kind removed: text, reasoning, call, result or media."""
+
+    kind: ClassVar[str] = "removed"
+    what: str = "reasoning"
+
+    @property
+    def words(self) -> str:
+        return f"{self.what} removed"
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        chosen = parts["kind"] == KIND_NAMES[self.what]
+        if self.which:
+            chosen &= np.isin(place_in_event(parts, KIND_NAMES[self.what]), self.which)
+        gone = {"kind": GONE, **dict.fromkeys(SIZES, 0)}
+        return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in gone.items()}}
+
+    def message(self, event: Event) -> Event:
+        kind, place = PART_TYPES[KIND_NAMES[self.what]], 0
+        kept: list[Part] = []
+        for part in event.parts:
+            if isinstance(part, kind):
+                place += 1
+                if not self.which or place - 1 in self.which:
+                    continue
+            kept.append(part)
+        return event if len(kept) == len(event.parts) else msgspec.structs.replace(event, parts=tuple(kept))

@@ -1,0 +1,56 @@
+"""inspect_ai's compaction: `edit` clears old tool results, `trim` drops the oldest messages, `summary` replaces all
+but the first ones.
+
+Source of the rules: specification of policies, section 7; version 0.3.285, its modules `model/_compaction` and
+`model/_trim.py` and scripted runs of it. Before each call the library counts its list: the last count of the provider
+and an estimate of the messages since, or, without one, an estimate of all. Over the threshold the strategy is applied,
+and up to three times more while the result is still over it; what is over it even then ends the sample with an error.
+
+Estimates here are characters // 4; the library asks the provider, or counts with tiktoken and adds a tenth. Not here:
+the memory tool and its warning, tool uses that run at the provider, citations.
+"""
+
+from __future__ import annotations
+
+from guard_core.policies.inspect_ai.edit import InspectEdit
+from guard_core.policies.inspect_ai.settings import (
+    EDIT_SETTINGS,
+    SUMMARY_SETTINGS,
+    TRIM_SETTINGS,
+    EditSettings,
+    SummarySettings,
+    TrimSettings,
+)
+from guard_core.policies.inspect_ai.summary import InspectSummary
+from guard_core.policies.inspect_ai.trim import InspectTrim
+from guard_core.policies.settings import PolicyKind, RecordedRuns
+
+WINDOW = 128_000  # of the scripted model of the recorded runs
+
+EDIT = PolicyKind(
+    InspectEdit.name,
+    "Inspect AI (edit)",
+    "Replaces the results of all but the newest tool calls once the request is over a share of the window.",
+    lambda **values: InspectEdit(EditSettings(**values)),
+    EDIT_SETTINGS,
+    summarises=False,
+    judged_by=RecordedRuns("inspect_ai", "edit", window=WINDOW),
+)
+TRIM = PolicyKind(
+    InspectTrim.name,
+    "Inspect AI (trim)",
+    "Drops the oldest messages behind the first user message once the request is over a share of the window.",
+    lambda **values: InspectTrim(TrimSettings(**values)),
+    TRIM_SETTINGS,
+    summarises=False,
+    judged_by=RecordedRuns("inspect_ai", "trim", window=WINDOW),
+)
+SUMMARY = PolicyKind(
+    InspectSummary.name,
+    "Inspect AI (summary)",
+    "Replaces all behind the first user message by a summary once the request is over a share of the window.",
+    lambda **values: InspectSummary(SummarySettings(**values)),
+    SUMMARY_SETTINGS,
+    judged_by=RecordedRuns("inspect_ai", "summary", window=WINDOW),
+)
+KINDS = (EDIT, TRIM, SUMMARY)

@@ -1,0 +1,114 @@
+"""`edit`: clears the results of all but the newest tool calls, and the reasoning of all but the newest answers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+from guard_core.costs import HAS_REASONING, tool_key
+from guard_core.events import Event, TextPart, ToolCallPart
+from guard_core.forms import Removed, Replaced, WithoutCalls, brings_form
+from guard_core.ledger import Ledger
+from guard_core.policies.inspect_ai.passes import InspectPolicy, Step
+from guard_core.policies.pieces.lists import Request
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Message, answered_by, calls_of, role_of, view_of
+
+CLEARED = "(Tool result removed)"  # 0.3.285: what a cleared result says
+BEFORE_TOOL, AFTER_TOOL = "[Tool call: ", " (parameters and results removed from history)]"  # 0.3.285
+TOOL_SEARCH = "tool_search"  # its result holds definitions of tools and stays (0.3.285)
+WITHOUT_REASONING = Removed(what="reasoning").name
+
+
+@brings_form
+class CallsAsTexts(WithoutCalls, frozen=True):
+    """Calls replaced by notes at the end of the message, the note of the last call first."""
+
+    kind: ClassVar[str] = "calls as texts"
+
+    def message(self, event: Event) -> Event:
+        calls = [part for part in event.parts if isinstance(part, ToolCallPart)]
+        gone = [call for place, call in enumerate(calls) if not self.which or place in self.which]
+        kept = tuple(part for part in event.parts if not any(part is call for call in gone))
+        notes = tuple(TextPart(self.before + call.name + self.after) for call in reversed(gone))
+        return Event(**{**_fields(event), "parts": kept + notes}) if gone else event
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in event.__struct_fields__}
+
+
+class ToolUse(NamedTuple):
+    """A call with a result: places in the list, and of the call among those of its message and of the result."""
+
+    call_at: int
+    call: int
+    result_at: int
+    result: int
+
+
+class InspectEdit(InspectPolicy):
+    """The policy; see the package."""
+
+    name: ClassVar[str] = "inspect-edit"
+
+    def applied(self, request: Request, state: Any, messages: list[Message]) -> Step:
+        ledger = request.ledger
+        after = self._without_reasoning(ledger, messages)
+        uses = self._tool_uses(ledger, after)
+        keep = self.settings.keep_tool_uses
+        cleared = uses[:-keep] if keep else uses
+        after = _results_cleared(ledger, after, cleared) if self.settings.keep_tool_inputs else _removed(after, cleared)
+        while after and role_of(ledger, after[-1]) == ASSISTANT:
+            after.pop()
+        return Step(after, state, request.passed((), view_of(ledger, after)))
+
+    def _without_reasoning(self, ledger: Ledger, messages: list[Message]) -> list[Message]:
+        after, answers = list(messages), 0
+        for place in range(len(after) - 1, -1, -1):
+            message = after[place]
+            if role_of(ledger, message) == ASSISTANT:
+                answers += 1
+                reasons = message.event >= 0 and int(ledger.events["flags"][message.event]) & HAS_REASONING
+                if answers > self.settings.keep_thinking_turns and reasons and WITHOUT_REASONING not in message.form:
+                    after[place] = message.joined(WITHOUT_REASONING)
+        return after
+
+    def _tool_uses(self, ledger: Ledger, messages: list[Message]) -> list[ToolUse]:
+        """The calls that have a result and may be cleared, in the order of the calls."""
+        names = (name.strip() for name in self.settings.exclude_tools.split(","))
+        excluded = {tool_key(name) for name in (*names, TOOL_SEARCH) if name}
+        results = {}
+        for place, message in enumerate(messages):
+            if role_of(ledger, message) == TOOL:
+                results.update({row: (place, nth) for nth, row in enumerate(answered_by(ledger, message))})
+        uses = []
+        for place, message in enumerate(messages):
+            if role_of(ledger, message) != ASSISTANT:
+                continue
+            for nth, row in enumerate(calls_of(ledger, message)):
+                if row in results and int(ledger.parts["tool"][row]) not in excluded:
+                    uses.append(ToolUse(place, nth, *results[row]))
+        return uses
+
+
+def _results_cleared(ledger: Ledger, messages: list[Message], uses: list[ToolUse]) -> list[Message]:
+    after = list(messages)
+    for use in uses:
+        message = after[use.result_at]
+        several = len(answered_by(ledger, message)) > 1
+        form = Replaced(text=CLEARED, which=(use.result,) if several else ()).name
+        if form not in message.form:
+            after[use.result_at] = message.joined(form)
+    return after
+
+
+def _removed(messages: list[Message], uses: list[ToolUse]) -> list[Message]:
+    """The results gone, and their calls replaced by notes."""
+    after: list[Message | None] = list(messages)
+    calls: dict[int, list[int]] = {}
+    for use in uses:
+        after[use.result_at] = None
+        calls.setdefault(use.call_at, []).append(use.call)
+    for place, which in calls.items():
+        form = CallsAsTexts(which=tuple(which), before=BEFORE_TOOL, after=AFTER_TOOL)
+        after[place] = messages[place].joined(form.name)
+    return [message for message in after if message is not None]

@@ -1,0 +1,84 @@
+"""The settings of inspect_ai's three strategies, with their sources."""
+
+from __future__ import annotations
+
+import msgspec
+
+from guard_core.policies.settings import COUNT, NUMBER, SHARE, SWITCH, TEXT, Setting
+
+_SPEC = "specification of policies, section 7; inspect_ai 0.3.285"
+
+
+class EditSettings(msgspec.Struct, frozen=True):
+    """Of the strategy `edit`."""
+
+    threshold: float = 0.9
+    keep_tool_uses: int = 3
+    keep_tool_inputs: bool = True
+    keep_thinking_turns: int = 1
+    exclude_tools: str = ""
+
+
+class TrimSettings(msgspec.Struct, frozen=True):
+    """Of the strategy `trim`."""
+
+    threshold: float = 0.9
+    preserve: float = 0.8
+
+
+class SummarySettings(msgspec.Struct, frozen=True):
+    """Of the strategy `summary`."""
+
+    threshold: float = 0.9
+
+
+THRESHOLD = Setting(
+    "threshold",
+    "Threshold",
+    NUMBER,
+    0.9,
+    "up to 1 a share of the window, above it tokens; a request over it is compacted",
+    _SPEC,
+    most=10_000_000,
+    main=True,
+    sweep=(0.5, 0.7, 0.9),
+)
+EDIT_SETTINGS = (
+    THRESHOLD,
+    Setting(
+        "keep_tool_uses",
+        "Tool calls kept",
+        COUNT,
+        3,
+        "newest tool calls whose results stay",
+        _SPEC,
+        unit="tool calls",
+        main=True,
+        sweep=(1, 3, 10),
+    ),
+    Setting("keep_tool_inputs", "Keep arguments", SWITCH, True, "off: the calls go, too, and a note is left", _SPEC),
+    Setting(
+        "keep_thinking_turns",
+        "Answers with reasoning",
+        COUNT,
+        1,
+        "newest answers whose reasoning stays",
+        _SPEC,
+        unit="answers",
+    ),
+    Setting("exclude_tools", "Tools left alone", TEXT, "", "names of tools, separated by commas", _SPEC),
+)
+TRIM_SETTINGS = (
+    THRESHOLD,
+    Setting(
+        "preserve",
+        "Share kept",
+        SHARE,
+        0.8,
+        "share of the messages behind the first user message that stays",
+        _SPEC,
+        main=True,
+        sweep=(0.5, 0.8),
+    ),
+)
+SUMMARY_SETTINGS = (THRESHOLD,)

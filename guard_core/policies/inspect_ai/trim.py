@@ -1,0 +1,50 @@
+"""`trim`: drops the oldest of the messages behind the first user message, and calls and results left without their
+other half."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from guard_core.forms import WithoutCalls
+from guard_core.ledger import Ledger
+from guard_core.policies.inspect_ai.passes import InspectPolicy, Step, parted
+from guard_core.policies.pieces.lists import Request
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Message, answered_by, calls_of, role_of, view_of
+
+
+class InspectTrim(InspectPolicy):
+    """The policy; see the package."""
+
+    name: ClassVar[str] = "inspect-trim"
+
+    def applied(self, request: Request, state: Any, messages: list[Message]) -> Step:
+        ledger = request.ledger
+        system, first, others = parted(ledger, messages)
+        start = int(len(others) * (1 - self.settings.preserve))
+        kept = _with_both_halves(ledger, others[start:])
+        if kept and role_of(ledger, kept[-1]) == ASSISTANT:
+            kept.pop()
+        after = [*system, *first, *kept]
+        return Step(after, state, request.passed((), view_of(ledger, after)))
+
+
+def _with_both_halves(ledger: Ledger, messages: list[Message]) -> list[Message]:
+    """The messages without results whose call is not in the answer before them, and without calls that have none."""
+    kept, open_calls, answered = [], set[int](), set[int]()
+    for message in messages:
+        role = role_of(ledger, message)
+        if role == TOOL:
+            rows = open_calls.intersection(answered_by(ledger, message))
+            if not rows:
+                continue
+            answered |= rows
+        else:
+            open_calls = set(calls_of(ledger, message)) if role == ASSISTANT else set()
+        kept.append(message)
+    return [_without_open_calls(ledger, message, answered) for message in kept]
+
+
+def _without_open_calls(ledger: Ledger, message: Message, answered: set[int]) -> Message:
+    calls = calls_of(ledger, message)
+    places = tuple(place for place, row in enumerate(calls) if row not in answered)
+    return message.joined(WithoutCalls(which=places).name) if places else message

@@ -1,0 +1,334 @@
+"""List policies: libraries that keep a list of messages and, before a model call, compare a count with a limit.
+
+A policy of this kind says what it adds up over messages (`costs`), which number it compares with what (`counted`,
+`limit`), and what it makes of its list when the number is over it (`compact`). This module does the rest: steps in
+which nothing is due are looked over at once by prefix sums, views are priced, records and evidence are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.errors import SummaryFailed
+from guard_core.estimators import Heuristic
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.pieces.counted import sent_columns
+from guard_core.policies.pieces.counters import last_counts, recorded_counts
+from guard_core.policies.pieces.messages import Costs, Message, messages_of, view_of
+from guard_core.sessions import Provenance
+from guard_core.summaries.base import Summary, SummaryRequest
+from guard_core.trace import (
+    HELD_REASONS,
+    RAISED,
+    SWITCH,
+    Column,
+    CompactionRecord,
+    Head,
+    Pass,
+    Term,
+    Trace,
+    head_of,
+)
+from guard_core.views import Segment, View, content_count
+
+TOKENS, MESSAGES = "tokens", "messages"
+COLUMNS = (
+    Column("last_prompt", "prompt tokens of the last call that the provider counted since the last compaction", none=0),
+    Column("last_step", "the step of that call", "step", none=-1),
+    Column("edited", "the request differs from the list that the library keeps", SWITCH),
+)
+MESSAGE_COLUMNS = (
+    Column("messages_compared", "messages that were compared with the limit", MESSAGES, none=-1, label="messages"),
+    Column("message_limit", "messages over which the policy acts", MESSAGES, none=-1, label="limit"),
+)
+
+
+class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a list policy remembers: its list (`head`, then the log from `kept_from` on), the provider's last count
+    since the last compaction and its step, and how often the summariser was asked.
+
+    A policy that edits each request anew has the whole log as its list; `head` is then what was sent last.
+    """
+
+    head: tuple[Segment, ...] = ()
+    kept_from: int = 0
+    tokens: int = 0
+    as_of: int = -1
+    calls: int = 0
+    watermark: int = 0
+    summary_bytes: int = 0
+    previous: int = 0  # UTF-8 bytes of the newest summary, without what the library writes around it
+    summary_text: str | None = None
+
+
+class Sizes(NamedTuple):
+    """What a library may compare at some steps, an array each: the `whole` list and what is `new` since the provider's
+    `last` count (0: none since the last compaction), in the unit of its costs, and how many `messages` there are, and
+    how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools."""
+
+    whole: Ints
+    messages: Ints
+    last: Ints
+    new: Ints
+    new_messages: Ints
+    fixed: int
+
+
+class Outcome(NamedTuple):
+    """What a library made of its list at a step. `error`: it raised this, and its list is as it was."""
+
+    messages: list[Message]
+    state: Any
+    passes: tuple[Pass, ...] = ()
+    error: str = ""
+    held: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class Request(NamedTuple):
+    """What a library has before it when its count is over its limit."""
+
+    check: Check
+    view: View
+    counted: int
+    limit: int
+    costs: Heuristic
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.check.ledger
+
+    @property
+    def messages(self) -> list[Message]:
+        """Its list."""
+        return messages_of(self.view)
+
+    def passed(self, given: View, after: View, **facts: Any) -> Pass:
+        """The record of one pass: what a summariser was given, and the list afterwards."""
+        return Pass(
+            contents_in=content_count(self.view),
+            tokens_in=self.costs.contents(self.view),
+            summariser_contents=content_count(given),
+            summariser_tokens=self.costs.contents(given),
+            summary_bytes=facts.pop("summary_bytes", 0),
+            contents_after=content_count(after),
+            tokens_after=self.costs.request(after),
+            summariser_view=given,
+            **facts,
+        )
+
+    def summarise(self, state: ListMemory, given: View, output_tokens: int) -> tuple[Summary, ListMemory]:
+        """Ask for a summary of some messages, at most `output_tokens` tokens long as far as the library says so; and
+        the state afterwards. Raises SummaryFailed."""
+        request = SummaryRequest(
+            view=given,
+            tokens=self.costs.contents(given),
+            previous=Summary(state.previous, state.summary_text),
+            output_tokens=output_tokens,
+            words=output_tokens * 3 // 4,
+            call=state.calls,
+            step=self.check.step,
+            session=self.check.session,
+            todos=self.check.todos,
+        )
+        summary = self.check.summarizer.summarise(request)
+        asked = msgspec.structs.replace(state, calls=state.calls + 1, previous=summary.bytes, summary_text=summary.text)
+        return summary, asked
+
+
+@dataclass(frozen=True)
+class ListPolicy:
+    """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
+    request is edited anew. `compares` is the unit of the count. See the functions below `what a library says`."""
+
+    settings: Any
+    name: ClassVar[str] = ""
+    keeps: ClassVar[bool] = True
+    compares: ClassVar[str] = TOKENS
+    own_columns: ClassVar[tuple[Column, ...]] = ()
+    points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL,)
+    state_type: ClassVar[type] = ListMemory
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*COLUMNS, *(MESSAGE_COLUMNS if self.compares == MESSAGES else ()), *self.own_columns)
+
+    # ---- what a library says
+
+    def costs(self) -> Costs:
+        """What it adds up over its messages."""
+        raise NotImplementedError
+
+    def limit(self, window: int) -> int:
+        """The number over which it acts, in the unit that it compares."""
+        raise NotImplementedError
+
+    def counted(self, sizes: Sizes) -> Ints:
+        """The number that it compares, at some steps."""
+        return sizes.messages if self.compares == MESSAGES else sizes.whole
+
+    def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        """Where it acts."""
+        return counted > limit
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        """What it makes of its list when its count is over its limit."""
+        raise NotImplementedError
+
+    # ---- what follows from it
+
+    def estimator(self, ledger: Ledger) -> Heuristic:
+        return Heuristic.of(ledger)
+
+    def start(self) -> Any:
+        return self.state_type()
+
+    def observe(self, state: Any, prompt_tokens: int | None, step: int) -> Any:
+        if not prompt_tokens or prompt_tokens < 0:
+            return state
+        return msgspec.structs.replace(state, tokens=prompt_tokens, as_of=step)
+
+    def _list(self, state: ListMemory) -> Head:
+        """The list as the head of requests."""
+        return Head(state.head, state.kept_from) if self.keeps else Head((), 0)
+
+    def sizes(self, ledger: Ledger, head: Head, at: Ints, last: Ints, as_of: Ints) -> Sizes:
+        """What can be compared at steps over `at` events that begin with a head."""
+        costs, steps = self.costs(), ledger.steps["at"]
+        prefix = costs.prefix(ledger)
+        counted_at = np.where(as_of >= 0, steps[as_of] if len(steps) else 0, at)
+        return Sizes(
+            whole=costs.view(ledger, head.view) + prefix[at] - prefix[head.kept_from],
+            messages=content_count(head.view) + at - head.kept_from,
+            last=np.where(as_of >= 0, last, 0),
+            new=prefix[at] - prefix[counted_at],
+            new_messages=at - counted_at,
+            fixed=self.estimator(ledger).fixed,
+        )
+
+    def decide(self, check: Check, state: Any) -> Decision:
+        ledger, costs, head = check.ledger, self.estimator(check.ledger), self._list(state)
+        at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
+        counted = self.counted(self.sizes(ledger, head, at, last, as_of))
+        limit = self.limit(check.window)
+        view = head.at(ledger, check.at)
+        evidence = {
+            **{name: int(values[0]) for name, values in sent_columns(costs, head, at).items()},
+            **self._compared(int(counted[0]), limit),
+            **self._remembered(state),
+        }
+        if not self.over(counted, limit)[0]:
+            return Decision(view, state, evidence)
+        request = Request(check, view, int(counted[0]), limit, costs)
+        return self._acted(request, state, self.compact(request, state), evidence)
+
+    def _acted(self, request: Request, state: Any, outcome: Outcome, evidence: dict[str, int]) -> Decision:
+        """The decision of a step at which the library was asked."""
+        check, costs, before = request.check, request.costs, request.view
+        if outcome.error:
+            return Decision(before, outcome.state, {**evidence, "held": RAISED})
+        view = view_of(check.ledger, outcome.messages)
+        if outcome.held:
+            return Decision(before, outcome.state, {**evidence, "held": outcome.held})
+        head = head_of(view, check.at)
+        if head.form:  # later events are sent as they are
+            head = Head(view, check.at)
+        last_sent = Head(state.head, state.kept_from).at(check.ledger, check.at)
+        is_new = self.keeps or view != last_sent
+        sent = costs.request(view)
+        evidence |= {"contents_sent": content_count(view), "heuristic_sent": sent, "edited": int(not self.keeps)}
+        after = msgspec.structs.replace(outcome.state, head=head.view, kept_from=head.kept_from)
+        if self.keeps:
+            after = msgspec.structs.replace(after, tokens=0, as_of=-1)
+        if not is_new or (view == before and not self.keeps):
+            return Decision(view, after, {**evidence, "edited": int(view != before)})
+        record = CompactionRecord(
+            step=check.step,
+            reason=f"{request.counted:,} {self.compares} > limit {request.limit:,}",
+            passes=outcome.passes or (request.passed((), view),),
+            before=before,
+            after=view,
+            tokens_before=evidence["heuristic_decided"],
+            tokens_after=sent,
+            previous_summary_bytes=state.summary_bytes,
+            carried=head.view if self.keeps else (),
+            kept_from=head.kept_from if self.keeps else 0,
+            point="" if check.point is Point.BEFORE_CALL else check.point.value,
+            notes=outcome.notes,
+        )
+        return Decision(view, after, {**evidence, **self._remembered(after), "fired": 1}, record)
+
+    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | None:
+        ledger, head = run.ledger, self._list(state)
+        at = ledger.steps["at"][start:stop]
+        if (at < head.kept_from).any() or (np.diff(at) < 0).any():
+            return None
+        columns = sent_columns(self.estimator(ledger), head, at)
+        counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
+        counted = self.counted(self.sizes(ledger, head, at, counts.tokens[:-1], counts.as_of[:-1]))
+        limit = self.limit(run.window)
+        over = self.over(counted, limit)
+        size = int(np.argmax(over)) if over.any() else stop - start
+        columns |= self._compared(counted, np.full(stop - start, limit))
+        columns |= {name: np.full(stop - start, value) for name, value in self._remembered(state).items()}
+        columns |= {"last_prompt": np.maximum(counts.tokens[:-1], 0), "last_step": counts.as_of[:-1]}
+        if size:
+            state = msgspec.structs.replace(state, tokens=int(counts.tokens[size]), as_of=int(counts.as_of[size]))
+        cut = {name: values[:size] for name, values in columns.items()}
+        return Quiet(size, cut, counts.first(size), state, ended=size < stop - start, head=head)
+
+    def _compared(self, counted: Any, limit: Any) -> dict[str, Any]:
+        """The columns of the comparison."""
+        return dict(zip(self._compared_names, (counted, limit), strict=True))
+
+    @property
+    def _compared_names(self) -> tuple[str, str]:
+        return ("messages_compared", "message_limit") if self.compares == MESSAGES else ("decision_tokens", "threshold")
+
+    def _remembered(self, state: ListMemory) -> dict[str, int]:
+        """The columns that the state gives."""
+        return {
+            "watermark": state.watermark,
+            "summary_bytes": state.summary_bytes,
+            "last_prompt": max(state.tokens, 0),
+            "last_step": state.as_of,
+        }
+
+    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        """The comparison over recorded requests, whose estimate here is the heuristic one, bytes // 4."""
+        last, as_of = recorded_counts(run.ledger.steps["prompt_tokens"])
+        messages = np.asarray(trace["contents_decided"])
+        counted = messages if self.compares == MESSAGES else np.asarray(trace["heuristic_decided"])
+        limit = self.limit(run.window)
+        size = len(counted)
+        return {
+            **self._compared(counted, np.full(size, limit)),
+            "fired": self.over(counted, limit).astype(np.int64),
+            "last_prompt": last,
+            "last_step": as_of,
+        }
+
+    def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
+        compared, limit = self._compared_names
+        counted, most = int(trace.columns[compared][step]), int(trace.columns[limit][step])
+        fired, held = int(trace.columns["fired"][step]), HELD_REASONS[int(trace.columns["held"][step])]
+        verdict = "it acts" if fired else f"it does not act: {held}" if held else "it does not act"
+        sign = ">" if counted > most else "<="
+        rule = {"source": Provenance.RECOMPUTED, "as_of": step}
+        return (
+            Term("compared", counted, self.compares, **rule),  # type: ignore[arg-type]
+            Term("limit", most, self.compares, **rule),  # type: ignore[arg-type]
+            Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, f"{counted:,} {sign} {most:,}: {verdict}"),
+        )
+
+
+def failed(request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:
+    """A summariser's error that leaves the library."""
+    return Outcome(request.messages, msgspec.structs.replace(state, calls=state.calls + 1), error=str(error))

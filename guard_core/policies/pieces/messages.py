@@ -1,0 +1,157 @@
+"""Lists of messages: a view as the messages of a list, what a library counts of each, and back to a view.
+
+A message is an event of the log, in a form or as it is, or a message that was inserted. An event with several tool
+results is one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from guard_core.costs import CALL, HAS_RESULT, MODEL, RESULT, SYSTEM
+from guard_core.events import Role
+from guard_core.ledger import Ints, Ledger
+from guard_core.views import Segment, Span, Synthetic, View
+
+USER, ASSISTANT, TOOL, SYSTEM_ROLE = range(4)
+ROLE_OF = {Role.USER: USER, Role.MODEL: ASSISTANT, Role.SYSTEM: SYSTEM_ROLE}
+
+
+class Message(NamedTuple):
+    """One message of a list: event `event` of the log in `form` ("" as it is), or `inserted` (event -1)."""
+
+    event: int = -1
+    form: str = ""
+    inserted: Synthetic | None = None
+
+    def joined(self, form: str) -> Message:
+        """The message in one more form."""
+        return self._replace(form=f"{self.form}+{form}" if self.form else form)
+
+
+def messages_of(view: View) -> list[Message]:
+    """The messages of a view."""
+    messages: list[Message] = []
+    for segment in view:
+        if isinstance(segment, Span):
+            messages += [Message(event, segment.form) for event in range(segment.start, segment.stop)]
+        else:
+            assert isinstance(segment, Synthetic), "replayed lists hold events and inserted messages"
+            messages.append(Message(inserted=segment))
+    return messages
+
+
+def view_of(ledger: Ledger, messages: Iterable[Message]) -> View:
+    """The view of a list of messages: as few spans as there can be, each beginning and ending with an event that its
+    form changes, so that equal lists are equal views."""
+    segments: list[Segment] = []
+    for event, form, inserted in messages:
+        if inserted is not None:
+            segments.append(inserted)
+            continue
+        named = form if form and ledger.changed_by(form)[event] else ""
+        segments.append(Span(event, event + 1, named))
+        _join_last(ledger, segments)
+    return tuple(segments)
+
+
+def _join_last(ledger: Ledger, segments: list[Segment]) -> None:
+    """Join the last span with the one before it, and over one that its form leaves as it is."""
+    last = segments[-1]
+    before = segments[-2] if len(segments) > 1 else None
+    if not isinstance(last, Span) or not isinstance(before, Span) or before.stop != last.start:
+        return
+    if before.form == last.form:
+        segments[-2:] = [Span(before.start, last.stop, last.form)]
+        return
+    earlier = segments[-3] if len(segments) > 2 else None
+    if before.form or not isinstance(earlier, Span) or (earlier.stop, earlier.form) != (before.start, last.form):
+        return
+    if ledger.first_changed(before.start, last.form) >= before.stop:
+        segments[-3:] = [Span(earlier.start, last.stop, last.form)]
+
+
+def roles_of(ledger: Ledger) -> Ints:
+    """The role of each event: USER, ASSISTANT, TOOL (an event with tool results) or SYSTEM_ROLE."""
+
+    def column(ledger: Ledger) -> Ints:
+        flags = ledger.events["flags"]
+        role = np.where(flags & MODEL, ASSISTANT, np.where(flags & SYSTEM, SYSTEM_ROLE, USER))
+        return np.where(flags & HAS_RESULT, TOOL, role)
+
+    return np.diff(ledger.prefix_by("list roles", column))
+
+
+def role_of(ledger: Ledger, message: Message) -> int:
+    """The role of one message."""
+    if message.inserted is not None:
+        return ROLE_OF[message.inserted.role]
+    return int(roles_of(ledger)[message.event])
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a library adds up over messages, in its own unit (characters, tokens).
+
+    `events` gives it for every event from the columns of the parts in a form; `inserted` for an inserted message. `key`
+    names it, with the settings that it depends on: sums over one ledger are made once.
+    """
+
+    key: str
+    events: Callable[[Ledger, dict[str, Ints]], Ints]
+    inserted: Callable[[Synthetic], int]
+
+    def prefix(self, ledger: Ledger, form: str = "") -> Ints:
+        """Prefix sums over the log's events, in a form if named."""
+        return ledger.prefix_by(f"{self.key}/{form}", lambda ledger: self.events(ledger, ledger.parts_in(form)))
+
+    def view(self, ledger: Ledger, view: View) -> int:
+        """The messages of a view together."""
+        return sum(self.segment(ledger, segment) for segment in view)
+
+    def segment(self, ledger: Ledger, segment: Segment) -> int:
+        """One segment of a view."""
+        if isinstance(segment, Span):
+            prefix = self.prefix(ledger, segment.form)
+            return prefix.item(segment.stop) - prefix.item(segment.start)
+        assert isinstance(segment, Synthetic)
+        return self.inserted(segment)
+
+    def message(self, ledger: Ledger, message: Message) -> int:
+        """One message."""
+        if message.inserted is not None:
+            return self.inserted(message.inserted)
+        prefix = self.prefix(ledger, message.form)
+        return prefix.item(message.event + 1) - prefix.item(message.event)
+
+    def messages(self, ledger: Ledger, messages: Iterable[Message]) -> list[int]:
+        """Each of some messages."""
+        return [self.message(ledger, message) for message in messages]
+
+
+def calls_of(ledger: Ledger, message: Message) -> list[int]:
+    """The rows (in the columns of parts) of the calls that a message still has, in their order."""
+    return _rows(ledger, message, CALL)
+
+
+def results_of(ledger: Ledger, message: Message) -> list[int]:
+    """The rows of the tool results of a message."""
+    return _rows(ledger, message, RESULT)
+
+
+def answered_by(ledger: Ledger, message: Message) -> list[int]:
+    """The rows of the calls that the results of a message answer, -1 where that is not known."""
+    answers = ledger.parts["answers"]
+    return [answers.item(row) for row in results_of(ledger, message)]
+
+
+def _rows(ledger: Ledger, message: Message, kind: int) -> list[int]:
+    if message.event < 0:
+        return []
+    first, last = ledger.part_starts[message.event : message.event + 2].tolist()
+    kinds = ledger.parts_in(message.form)["kind"]
+    return [row for row in range(first, last) if kinds.item(row) == kind]

@@ -1,0 +1,125 @@
+"""Recorded runs of libraries are judged step by step: what differs is named, what cannot be judged says why."""
+
+import json
+
+import pytest
+
+from guard_core.__main__ import main
+from guard_core.conformance import check_file
+
+CONVERSATION = {
+    "name": "small",
+    "messages": [
+        {"role": "system", "text": "[m0] Be brief."},
+        {"role": "user", "text": {"prefix": "[m1] ", "unit": "look ", "chars": 400}},
+        {"role": "assistant", "text": "", "calls": [{"id": "c1", "name": "grep", "arguments": {"q": "[c2.0] x"}}]},
+        {"role": "tool", "id": "c1", "name": "grep", "text": {"prefix": "[m3] ", "unit": "line ", "chars": 4_000}},
+        {"role": "assistant", "text": "[m4] Done."},
+        {"role": "user", "text": "[m5] And now?"},
+        {"role": "assistant", "text": "[m6] Nothing."},
+    ],
+}
+CLEARED = {"of": [3], "role": "tool", "chars": 21, "text": "(Tool result removed)"}
+STEPS = [
+    [2, 0, None, 500, {}],
+    [4, 1, 1111, 500, {"rewritten": [CLEARED]}],
+    [6, 0, None, 500],
+]
+PARAMETERS = {"name": "small", "threshold": 500, "keep_tool_uses": 0}
+
+
+def judged(tmp_path, steps=STEPS, parameters=PARAMETERS, **changes):
+    """The outcome for a file of one run."""
+    run = {"parameters": "small", "conversation": "small", "steps": steps}
+    file = {"format": "policy-vector/1", "library": "inspect_ai", "version": "0", "strategy": "edit"}
+    file |= {"parameters": [parameters], "runs": [run]} | changes
+    conversations = {"format": "policy-conversations/1", "conversations": [CONVERSATION]}
+    (tmp_path / "conversations.json").write_text(json.dumps(conversations))
+    (tmp_path / "runs.json").write_text(json.dumps(file))
+    return check_file(tmp_path / "runs.json")
+
+
+def differences(outcome):
+    return [str(item) for verdict in outcome.verdicts for item in verdict.differences]
+
+
+def test_a_run_that_is_equal_is_equal(tmp_path):
+    outcome = judged(tmp_path)
+    assert (outcome.problem, differences(outcome)) == ("", [])
+    assert outcome.verdicts[0].figures > 10
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ([4, 0, None, 500, {"rewritten": [CLEARED]}], "acted: expected False, got True"),
+        ([4, 1, 1112, 500, {"rewritten": [CLEARED]}], "tokens: expected 1112.0, got 1111"),
+        ([4, 1, 1111, 501, {"rewritten": [CLEARED]}], "threshold: expected 501.0, got 500"),
+        ([4, 1, 1111, 500], "message 3 of the view, whether it is rewritten"),
+        ([4, 1, 1111, 500, {"rewritten": [{**CLEARED, "text": "(gone)"}]}], "message 3 of the view, text"),
+        ([4, 1, 1111, 500, {"rewritten": [{**CLEARED, "chars": 20}]}], "message 3 of the view, chars"),
+        ([4, 1, 1111, 500, {"rewritten": [{**CLEARED, "sha": "0" * 12}]}], "message 3 of the view, sha"),
+        ([4, 1, 1111, 500, {"gone": [2], "rewritten": [CLEARED]}], "message 2 of the view, which message"),
+        ([4, 1, 1111, 500, {"gone": [3]}], "messages in the view: expected 3, got 4"),
+        ([4, 1, 1111, 500, {"view": [[0, 1], {"new": 1, "role": "user", "chars": 9}, 3]}], "message 2 of the view"),
+        ([4, 1, 1111, 500, {"rewritten": [CLEARED], "summariser": [{"given": [0]}]}], "calls of the summariser"),
+        ([4, 0, None, 500, {"error": "RuntimeError"}], "raises an error: expected True, got False"),
+    ],
+)
+def test_what_differs_is_named(tmp_path, row, says):
+    found = differences(judged(tmp_path, [STEPS[0], row, *STEPS[2:]]))
+    assert says in found[0]
+    assert "small, step at message 4" in found[0]
+
+
+def test_a_run_that_ends_with_an_error_is_judged_up_to_it(tmp_path):
+    steps = [[2, 0, None, 50, {"error": "RuntimeError: Compaction insufficient"}], [4, 0, None, None, {"gone": [1]}]]
+    outcome = judged(tmp_path, steps, {**PARAMETERS, "threshold": 50})
+    assert differences(outcome) == []
+
+
+def test_a_library_without_a_policy_is_not_judged(tmp_path):
+    assert (
+        judged(tmp_path, library="unheard-of").problem == "not judged: there is no policy here for edit of unheard-of"
+    )
+
+
+def test_a_setting_that_the_policy_does_not_have_is_named(tmp_path):
+    assert "has no setting 'colour'" in judged(tmp_path, parameters={**PARAMETERS, "colour": 1}).problem
+
+
+def test_without_its_conversations_a_file_is_not_judged(tmp_path):
+    judged(tmp_path)
+    (tmp_path / "conversations.json").unlink()
+    assert "conversations.json, cannot be read beside the file" in check_file(tmp_path / "runs.json").problem
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"runs": [{"parameters": "small", "conversation": "other", "steps": []}]}, "no conversation 'other'"),
+        ({"runs": [{"parameters": "small", "conversation": "small", "steps": [[99, 0, None, None]]}]}, "message 99"),
+        ({"runs": 3}, "does not have the shape of its format"),
+        ({"runs": [{"parameters": "small", "conversation": "small", "steps": [["x"]]}]}, "shape of its format"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_the_reason(tmp_path, change, says):
+    assert says in judged(tmp_path, **change).problem
+
+
+@pytest.mark.parametrize("detail", [{"gone": [[1]]}, {"gone": "x"}, {"view": [{"again": "0"}]}, {"view": [["a", 2]]}])
+def test_a_damaged_view_is_refused_with_the_reason(tmp_path, detail):
+    outcome = judged(tmp_path, [STEPS[0], [4, 1, 1111, 500, detail]])
+    assert outcome.problem
+
+
+def test_the_command_judges_a_folder_and_leaves_the_conversations_out(tmp_path, capsys):
+    judged(tmp_path)
+    assert main(["conformance", str(tmp_path)]) == 0
+    assert "1 files" in capsys.readouterr().out
+
+
+def test_the_command_fails_at_a_difference(tmp_path, capsys):
+    judged(tmp_path, [STEPS[0], [4, 1, 1111, 500], STEPS[2]])
+    assert main(["conformance", str(tmp_path)]) == 1
+    assert "whether it is rewritten" in capsys.readouterr().out

@@ -1,0 +1,101 @@
+"""inspect_ai's strategies do what the library does."""
+
+import pytest
+
+from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.requests import materialise
+from guard_core.sessions import ModelCall, Session
+from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
+from guard_core.trace import RAISED
+from tests.guard_core.conformance.libraries import check_equals_the_library
+
+
+@pytest.mark.parametrize("policy", ["inspect-edit", "inspect-trim", "inspect-summary"])
+def test_it_equals_recorded_runs_of_the_library(policy):
+    check_equals_the_library(policy)
+
+
+def tools(*sizes):
+    """A user's message and a call with a result of each size, called after each result."""
+    events = [Event(Role.USER, (TextPart("Go"),))]
+    for number, size in enumerate(sizes):
+        call = ToolCallPart("read", {"n": number}, f"c{number}")
+        events.append(Event(Role.MODEL, (ReasoningPart("why"), TextPart("next"), call)))
+        events.append(Event(Role.USER, (ToolResultPart("read", "y" * size, f"c{number}"),)))
+    calls = tuple(ModelCall(at=at) for at in range(1, len(events) + 1, 2))
+    return Session(tuple(events), calls)
+
+
+def replayed(session, name, summarizer=None, **settings):
+    ledger, summarizer = Ledger.of(session), summarizer or FixedSummaries(300)
+    trace = replay(ledger, get_policy(name, **settings), window=10_000, summarizer=summarizer, session=session)
+    messages = materialise(trace.view(len(session.calls) - 1, session.calls[-1].at), session)
+    return trace, messages
+
+
+def test_edit_clears_all_but_the_newest_results():
+    _, messages = replayed(tools(*[8_000] * 5), "inspect-edit", threshold=7_000)
+    results = [part.content for event in messages for part in event.parts if isinstance(part, ToolResultPart)]
+    assert results[:-3] == ["(Tool result removed)"] * 2
+    assert results[-3:] == ["y" * 8_000] * 3
+
+
+def test_edit_leaves_the_results_of_excluded_tools():
+    trace, _ = replayed(tools(*[8_000] * 4), "inspect-edit", threshold=7_000, exclude_tools="read")
+    assert trace.columns["held"][-1] == RAISED
+
+
+def test_edit_may_replace_calls_by_notes():
+    settings = {"threshold": 3_000, "keep_tool_uses": 1, "keep_tool_inputs": False}
+    _, messages = replayed(tools(*[8_000] * 2), "inspect-edit", **settings)
+    assert [part.text for part in messages[1].parts if isinstance(part, TextPart)] == [
+        "next",
+        "[Tool call: read (parameters and results removed from history)]",
+    ]
+    assert not any(isinstance(part, ToolCallPart) for part in messages[1].parts)
+
+
+def test_edit_removes_reasoning_but_of_the_newest_answers():
+    _, messages = replayed(tools(*[8_000] * 5), "inspect-edit", threshold=7_000, keep_thinking_turns=2)
+    answers = [event for event in messages if event.role is Role.MODEL]
+    has_reasoning = [any(isinstance(part, ReasoningPart) for part in event.parts) for event in answers]
+    assert has_reasoning[0] is False
+    assert has_reasoning[-2:] == [True, True]
+
+
+def test_what_is_still_over_the_threshold_ends_the_run():
+    trace, _ = replayed(tools(*[8_000] * 4), "inspect-edit", threshold=5_000)
+    assert trace.columns["held"].tolist() == [0, 0, 0, RAISED, RAISED]
+    assert not trace.columns["fired"].any()
+
+
+def test_a_failed_summary_ends_the_run():
+    trace, _ = replayed(tools(*[8_000] * 4), "inspect-summary", ScriptedSummaries((None,)), threshold=5_000)
+    assert trace.columns["held"][3] == RAISED
+
+
+def test_a_summary_replaces_all_behind_the_first_message():
+    trace, messages = replayed(tools(*[8_000] * 3), "inspect-summary", threshold=5_000)
+    assert trace.columns["fired"].tolist() == [0, 0, 0, 1]
+    assert [len(event.parts[0].text) for event in messages] == [2, 300 + 275]
+
+
+def test_a_result_too_large_for_the_summariser_is_cut_in_the_middle():
+    trace, _ = replayed(tools(60_000), "inspect-summary", threshold=0.5)
+    (record,) = trace.compactions
+    given = record.passes[0].summariser_view
+    assert [segment.form[:4] for segment in given] == ["", "ends"]
+
+
+def test_trim_removes_calls_whose_results_are_gone():
+    call, other = ToolCallPart("read", {}, "a"), ToolCallPart("read", {}, "b")
+    events = [Event(Role.USER, (TextPart("Go"),)), Event(Role.MODEL, (call, other))]
+    events.append(Event(Role.USER, (ToolResultPart("read", "y" * 40_000, "a"),)))
+    events += [Event(Role.USER, (TextPart("more"),)), Event(Role.USER, (ToolResultPart("read", "z", "b"),))]
+    session = Session(tuple(events), (ModelCall(at=len(events)),))
+    trace, messages = replayed(session, "inspect-trim", threshold=9_000, preserve=0.25)
+    assert trace.columns["fired"].tolist() == [1]
+    assert [event.parts[0] for event in messages] == [TextPart("Go")]
