@@ -18,11 +18,10 @@ from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.estimates import HEURISTIC, part_chars, rounded_up
-from guard_core.policies.pieces.message_columns import between
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage, fitting
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.sessions import Provenance, Session
-from guard_core.views import Span, View, content_count
+from guard_core.views import Span
 from guard_core.window_evidence import CODEX_USABLE
 
 BYTES_PER_TOKEN = 4  # section 4.1: ceil(bytes / 4)
@@ -96,7 +95,7 @@ class Codex(CountedPolicy):
     def plan(self, history: History) -> Plan:
         """Initial context, user messages, summary: in the middle of a turn the context goes before the last user
         message, before a turn it follows the summary."""
-        given, dropped = self._fitting(history)
+        given, dropped = fitting(history, history.view)
         asks = (Ask(given, self.settings.summary_budget),)
         summary = SummaryMessage(asks, frame=PREFIX_BYTES, if_none=NO_SUMMARY_BYTES)
         context = _initial_context(history.ledger, history.stop)
@@ -121,28 +120,6 @@ class Codex(CountedPolicy):
             kept.append(Span(event, event + 1))
             left -= tokens
         return tuple(reversed(kept))
-
-    def _fitting(self, history: History) -> tuple[View, int]:
-        """What the summariser is sent: while the request overflows the window, the oldest item goes, with the results
-        of a call that went; and how many went."""
-        check, view, costs = history.check, history.view, self.estimator(history.ledger)
-        count = content_count(view)
-
-        def fits(dropped: int) -> bool:
-            assert check.usage is not None
-            kept = between(view, dropped, count)
-            return check.usage.one(check.step, kept, costs.request(kept)).tokens <= check.window
-
-        if check.usage is None or count < 2 or fits(0):
-            return view, 0
-        low, high = 0, count - 1  # the fewest that must go lie above `low`; one item is always left
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if fits(middle) else (middle, high)
-        results = history.messages.has_results
-        while high < count - 1 and results[high]:
-            high += 1
-        return between(view, high, count), high
 
 
 def output_tokens(ledger: Ledger, form: str = "") -> Ints:

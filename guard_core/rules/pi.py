@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.pi import RESERVE
 from guard_core.rules.base import (
     NO_WINDOW,
     RESERVES,
@@ -22,8 +23,6 @@ from guard_core.rules.base import (
     windows_of,
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
-
-RESERVE = 16_384  # reserveTokens, in tokens: packages/coding-agent/src/core/compaction of pi
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:

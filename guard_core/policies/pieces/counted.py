@@ -36,16 +36,18 @@ from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counters import (
     Counter,
     cache_writes_of,
+    largest_of,
     last_counts,
     outputs_of,
-    pending_of,
     recorded_counts,
+    since_answer,
+    sum_of,
 )
 from guard_core.policies.pieces.estimates import Estimate
 from guard_core.policies.pieces.explaining import explain
 from guard_core.policies.pieces.looks import POINTS, Looks, looks_at
 from guard_core.policies.pieces.message_columns import Bools
-from guard_core.policies.pieces.plans import History, Plan, SummaryMessage, summarised
+from guard_core.policies.pieces.plans import History, Plan, SummaryMessage, joined, summarised
 from guard_core.summaries.base import Summary
 from guard_core.trace import (
     INDEX,
@@ -269,8 +271,10 @@ class CountedPolicy(ABC):
         """The message that a summary becomes."""
         check, state, costs = history.check, history.state, self.estimator(history.ledger)
         previous = Summary(state.summary_bytes, state.summary_text)
+        recorded = check.summarizer.name == "recorded"
+        asks = (joined(item.asks),) if recorded else item.asks  # a recorded summary is the message as a whole
         answers = []
-        for number, ask in enumerate(item.asks):
+        for number, ask in enumerate(asks):
             tokens = costs.contents(ask.given)
             answer, failed = summarised(check, ask, tokens, previous, state.calls + calls + number)
             answers.append(Answer(ask.given, tokens, answer, failed))
@@ -279,9 +283,9 @@ class CountedPolicy(ABC):
             return Made(None, tuple(answers))
         texts = [answer.summary.text for answer in answers]
         # A recorded summary of the same agent has its frame already.
-        framed = check.summarizer.name == "recorded" and history.ledger.agent == self.agent
+        framed = recorded and history.ledger.agent == self.agent
         size = (0 if framed else item.frame) + (size or item.if_none or 0)
-        return Made(Synthetic("summary", size, texts[0] if len(texts) == 1 else None), tuple(answers))
+        return Made(Synthetic("summary", size, texts[0] if len(texts) == 1 else None, item.role), tuple(answers))
 
     def _finished(
         self, history: History, plan: Plan, made: list[Made], evidence: Mapping[str, int], reason: str
@@ -419,7 +423,8 @@ class CountedPolicy(ABC):
         if counter.pending is not None:
             column, form = counter.pending, self.form
             prefix = ledger.prefix_by(f"{self.name} pending {form}", lambda ledger: column(ledger, form))
-            pending = np.where(known, pending_of(ledger, prefix, as_of, looks.stop), 0)
+            added = largest_of if counter.largest else sum_of
+            pending = np.where(known, added(prefix, *since_answer(ledger, as_of, looks.stop)), 0)
         if not counter.cache_writes:
             tokens = tokens - cache_writes_of(ledger, tokens, as_of)
         columns = {

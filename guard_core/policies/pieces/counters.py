@@ -21,13 +21,15 @@ class Counter:
     """The count that is compared, in tokens: the prompt tokens of the last call that the provider counted, and more.
 
     `output`: with the output tokens of that call. `pending` gives the agent's estimate of each event that was added
-    since, by ledger and form; `pending_words` says how it estimates. `cache_writes` is False where tokens that were
+    since, by ledger and form, of which the sum is added, or the `largest`; `pending_words` says how it estimates.
+    `cache_writes` is False where tokens that were
     written to the provider's cache are left out. `at_turn_start`: within a turn the count of the turn's beginning is
     compared, not the last one.
     """
 
     output: bool = True
     pending: Callable[[Ledger, str], Ints] | None = None
+    largest: bool = False
     pending_words: str = ""
     cache_writes: bool = True
     at_turn_start: bool = False
@@ -47,11 +49,25 @@ def cache_writes_of(ledger: Ledger, tokens: Ints, as_of: Ints) -> Ints:
     return np.asarray(np.where(same, np.maximum(ledger.steps["cache_write_tokens"][as_of], 0), 0))
 
 
-def pending_of(ledger: Ledger, prefix: Ints, as_of: Ints, stop: Ints) -> Ints:
-    """The sum of a column over what was added after the answers of calls `as_of`, up to event `stop`."""
+def since_answer(ledger: Ledger, as_of: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """The events that were added after the answers of calls `as_of`, up to event `stop`: first and end."""
     steps = ledger.steps
     begin = np.where(steps["response"][as_of] >= 0, steps["response"][as_of] + 1, steps["at"][as_of])
-    return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(begin, stop)], 0))
+    return np.minimum(begin, stop), stop
+
+
+def sum_of(prefix: Ints, begin: Ints, stop: Ints) -> Ints:
+    """The sum of a column over ranges of events, from its prefix sums."""
+    return np.asarray(np.maximum(prefix[stop] - prefix[begin], 0))
+
+
+def largest_of(prefix: Ints, begin: Ints, stop: Ints) -> Ints:
+    """The largest entry of a column in each range of events, 0 for an empty one."""
+    if not len(begin):
+        return begin
+    column = np.append(np.diff(prefix), 0)
+    largest = np.maximum.reduceat(column, np.stack((begin, stop), axis=1).ravel())[::2]
+    return np.asarray(np.where(stop > begin, largest, 0))
 
 
 class LastCounts(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import HAS_CALL, HAS_RESULT, HAS_TEXT, IN_PAIR, MODEL, STARTS_TURN, SYSTEM, USER
+from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.usage import normal
 from guard_core.views import Segment, Span, Synthetic, View
@@ -97,7 +98,7 @@ def list_messages(ledger: Ledger, view: View) -> Messages:
         else:
             assert isinstance(segment, Synthetic)
             events = np.array([-1])
-            own = np.array([HAS_TEXT | USER])
+            own = np.array([HAS_TEXT | (MODEL if segment.role is Role.MODEL else USER)])
         rows.append((events, own))
         sizes.append(len(events))
     empty = np.zeros(0, dtype=np.int64)

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from guard_core.errors import SummaryFailed
+from guard_core.estimators import Heuristic
 from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Point
-from guard_core.policies.pieces.message_columns import Messages, list_messages
+from guard_core.policies.pieces.message_columns import Messages, between, list_messages
 from guard_core.summaries.base import Summary, SummaryRequest
-from guard_core.views import Segment, View
+from guard_core.views import Segment, View, content_count
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Plan(NamedTuple):
     remembers: Mapping[str, Any] = MappingProxyType({})
 
 
+def joined(asks: tuple[Ask, ...]) -> Ask:
+    """Several calls as one, given all that they are given."""
+    return Ask(tuple(segment for ask in asks for segment in ask.given), sum(ask.tokens for ask in asks))
+
+
 def summarised(check: Check, request: Ask, tokens: int, previous: Summary, call: int) -> tuple[Summary, bool]:
     """The answer of the summariser to call number `call` of a run, and whether it failed; an answer without text has 0
     bytes. `tokens` is the estimate of what it is given."""
@@ -97,3 +103,25 @@ def summarised(check: Check, request: Ask, tokens: int, previous: Summary, call:
         return check.summarizer.summarise(asked), False
     except SummaryFailed:
         return Summary(0), True
+
+
+def fitting(history: History, view: View) -> tuple[View, int]:
+    """What a summariser is sent of a view, the oldest messages of the history: while the request overflows the window,
+    the oldest message goes, with the results of a call that went; and how many went. One message is always left."""
+    check, costs, count = history.check, Heuristic.of(history.ledger), content_count(view)
+
+    def fits(dropped: int) -> bool:
+        assert check.usage is not None
+        kept = between(view, dropped, count)
+        return check.usage.one(check.step, kept, costs.request(kept)).tokens <= check.window
+
+    if check.usage is None or count < 2 or fits(0):
+        return view, 0
+    low, high = 0, count - 1  # the fewest that must go lie above `low`
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    results = list_messages(history.ledger, view).has_results
+    while high < count - 1 and results[high]:
+        high += 1
+    return between(view, high, count), high
