@@ -30,6 +30,9 @@ class RuleExplanation(SessionPart):
     revision = models.IntegerField()  # of the session
     basis = models.CharField(max_length=64)
     body = models.BinaryField()  # guard_core.rules.Explanation, msgpack, zstd
+    evidence = models.BinaryField(
+        null=True
+    )  # of it what is joined over sessions, msgpack; None: stored before there was
 
 
 def stated_settings(project: Project | int, agent: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ urlpatterns = [
     path("", include(f"{PAGES}.upload.urls")),
     path("imports/", include(f"{PAGES}.imports.urls")),
     path("s/<uuid:session_id>/", include(f"{PAGES}.session.urls")),
+    path("triggers/", include(f"{PAGES}.triggers.urls")),
     path("gallery/", include(f"{PAGES}.gallery.urls")),
     path("healthz", include(f"{PAGES}.health.urls")),
 ]

@@ -49,6 +49,7 @@ def store(row: Session, head: CoreSession, explanation: Explanation) -> None:
         "revision": row.revision,
         "basis": _basis(row, settings_of(head, row.project_id)),
         "body": compressed(encode(explanation)),
+        "evidence": encode(explanation.evidence),
     }
     RuleExplanation.objects.in_session(row).update_or_create(session=row, defaults=values)
 

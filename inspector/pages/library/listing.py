@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import urlencode
 
@@ -12,12 +12,12 @@ from django.db.models.functions import Cast, Coalesce
 from django.http import QueryDict
 
 from inspector.models import Project, Session
+from inspector.pages.shared import parameters
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
 PAGE_SIZE = 50  # rows; a page of them stays under 2,000 elements
-MAX_TEXT = 200  # characters of a search
 MEGABYTE = 1_000_000  # bytes
 
 HAS = {
@@ -86,18 +86,18 @@ class Listing:
     def parse(cls, given: QueryDict) -> Listing:
         """Read an address. What makes no sense is left out, as if it had not been there."""
         texts: dict[str, Any] = {
-            name: _text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag", "kind")
+            name: parameters.text(given.get(name, "")) for name in ("q", "agent", "format", "model", "tag", "kind")
         }
-        numbers: dict[str, Any] = {name: _number(given.get(name, "")) for name in NUMBERS}
-        page = _number(given.get("page", ""))
+        numbers: dict[str, Any] = {name: parameters.number(given.get(name, "")) for name in NUMBERS}
+        page = parameters.number(given.get("page", ""))
         sort = given.get("sort", "")
         return cls(
             **texts,
             **numbers,
             severity=tuple(name for name in SEVERITY if name in given.getlist("severity")),
             has=tuple(name for name in HAS if name in given.getlist("has")),
-            since=_day(given.get("since", "")),
-            until=_day(given.get("until", "")),
+            since=parameters.day(given.get("since", "")),
+            until=parameters.day(given.get("until", "")),
             sort=sort if sort.removeprefix("-") in SORTS else DEFAULT_SORT,
             page=int(page) if page and 1 <= page < 1_000_000 else 1,
         )
@@ -142,8 +142,8 @@ class Listing:
         exact = {"agent": self.agent, "format": self.format, "model": self.model, "tags__name": self.tag}
         found = found.filter(**{name: value for name, value in exact.items() if value})
         limits = {
-            "started__gte": _midnight(self.since),
-            "started__lt": _midnight(self.until + timedelta(days=1)) if self.until else None,
+            "started__gte": parameters.midnight(self.since),
+            "started__lt": parameters.midnight(self.until + timedelta(days=1)) if self.until else None,
             "recording__size__gte": None if self.min_size is None else int(self.min_size * MEGABYTE),
             "recording__size__lte": None if self.max_size is None else int(self.max_size * MEGABYTE),
             "fill__gte": self.min_peak,
@@ -191,29 +191,3 @@ def choices(project: Project, name: str) -> list[str]:
     """The values of a column that any session of a project has, for a menu."""
     values = Session.objects.of(project).filter(deleted=None).exclude(**{name: ""})
     return list(values.order_by(name).values_list(name, flat=True).distinct()[:200])
-
-
-def _text(value: str) -> str:
-    return " ".join(value.replace("\x00", "").encode("utf-8", "replace").decode().split())[:MAX_TEXT]
-
-
-def _number(value: str) -> float | None:
-    plain = value.strip().replace(",", "")
-    whole, _, rest = plain.partition(".")
-    if not (
-        whole.isascii() and whole.isdigit() and len(plain) <= 12 and (not rest or (rest.isascii() and rest.isdigit()))
-    ):
-        return None
-    return float(plain)
-
-
-def _day(value: str) -> date | None:
-    try:
-        found = date.fromisoformat(value.strip()[:10])
-    except ValueError:
-        return None
-    return found if 1900 <= found.year <= 9998 else None
-
-
-def _midnight(day: date | None) -> datetime | None:
-    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC)

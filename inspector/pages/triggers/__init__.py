@@ -1,0 +1,1 @@
+"""At which threshold each agent really compacts, over all sessions of a project."""

@@ -1,0 +1,351 @@
+"""The triggers page's parts: rows with their strips, change points, rules beside sessions, forced compactions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.urls import reverse
+
+from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
+from guard_core.corpus.rows import key_of
+from guard_core.corpus.words import day, evidence_words, formula_words, rule_words
+from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.rules.evidence import Cause
+from inspector.models import Project, Tag
+from inspector.pages.shared.numbers import counted, moment, step_number
+from inspector.pages.triggers import figure
+from inspector.pages.triggers.analysis import Analysis, Wanted, row_id
+from inspector.pages.triggers.figure import Dot, Strip, Times
+
+LISTED = 100  # rows with a strip, and lines of each table; the files have all
+NAMED = 4  # sessions of a group that are named one by one
+DETAILED = 200  # compactions of a single row
+COUNTERS = {
+    "prompt": "prompt tokens of the last answer",
+    "total": "prompt and output tokens of the last answer",
+    "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
+    "estimate": "the agent's own estimate of the request",
+}
+MARKS = {  # name in the style sheet, meaning
+    Cause.AUTOMATIC: ("auto", "automatic"),
+    Cause.UNSTATED: ("unstated", "trigger not recorded"),
+    Cause.MANUAL: ("manual", "manual"),
+    Cause.REFUSED: ("refused", "after a refused request"),
+}
+
+
+class Links:
+    """Addresses of steps and sessions, with their titles."""
+
+    def __init__(self, known: Analysis) -> None:
+        self._titles, self._calls = known.titles, known.corpus.calls
+
+    def title(self, session: str) -> str:
+        return self._titles.get(session) or "untitled session"
+
+    def step(self, session: str, step: int) -> str:
+        """The page of a step; the last one for a check at the end."""
+        last = max(self._calls.get(session, 1) - 1, 0)
+        return f"{reverse('session_steps', args=[session])}?at={step_number(min(step, last))}"
+
+    def place(self, place: Place | None) -> dict[str, str] | None:
+        """A check as its count, its step and its session."""
+        if place is None:
+            return None
+        return {
+            "tokens": f"{place.tokens:,}",
+            "step": f"{step_number(place.step):,}",
+            "url": self.step(place.session, place.step),
+            "title": self.title(place.session),
+        }
+
+    def session(self, session: str) -> dict[str, str]:
+        return {"title": self.title(session), "url": reverse("session_rule", args=[session])}
+
+
+def context(project: Project, known: Analysis) -> dict[str, Any]:
+    """What the page shows."""
+    links, rows = Links(known), known.rows
+    active = [row for row in rows if row.compactions]
+    shown = active[:LISTED]
+    dots = dots_of(known)
+    times = Times.of([dot.time for row in shown for dot in dots[row.key]])
+    drawn = _Drawn(times, dots, known.changes.changes, max(1, len(shown)))
+    return {
+        "wanted": known.wanted,
+        "query": known.wanted.query(),
+        "filters": filters(project, known),
+        "totals": totals(known),
+        "headline": headline(known),
+        "rows": [_row(row, known.wanted, links, drawn) for row in shown],
+        "more_rows": len(active) - len(shown),
+        "quiet": [_quiet(row, links) for row in rows if not row.compactions][:LISTED],
+        "quiet_count": len(rows) - len(active),
+        "ticks": times.ticks if times else [],
+        "marks": [{"kind": kind, "name": name} for kind, name in MARKS.values()],
+        "changes": [_change(change, links) for change in reversed(known.changes.changes)][:LISTED],
+        "more_changes": max(0, len(known.changes.changes) - LISTED),
+        "inconsistent": [links.session(key) for key in known.changes.inconsistent[:LISTED]],
+        "rules": [item for row in rows for item in _rules(row, links)][:LISTED],
+        "forced": [item for row in rows if row.forced for item in [_forced(row, links)]][:LISTED],
+        "near": f"{NEAR_MISS_SHARE:.0%}".replace("%", "\u00a0%"),
+        "single": _single(known, rows[0], links) if len(rows) == 1 else None,
+        "pending": counted(known.corpus.pending, "session") if known.corpus.pending else "",
+        "undated": counted(known.changes.undated, "session") if known.changes.undated else "",
+    }
+
+
+def dots_of(known: Analysis) -> dict[RowKey, list[Dot]]:
+    """The compactions of each row that have a time and a count, the earliest first."""
+    dots: defaultdict[RowKey, list[Dot]] = defaultdict(list)
+    for item in known.stretches:
+        for check in item.evidence.compactions:
+            if check.time is not None and check.tokens and check.cause in MARKS:
+                dots[key_of(item.evidence)].append(Dot(check.time, check.tokens, check.cause, item.session, check.step))
+    for of_row in dots.values():
+        of_row.sort()
+    return dots
+
+
+class _Drawn:
+    """What the strips of a page share."""
+
+    def __init__(
+        self, times: Times | None, dots: dict[RowKey, list[Dot]], changes: Sequence[Change], rows: int
+    ) -> None:
+        self.times, self.dots, self.rows = times, dots, rows
+        self._changes: defaultdict[RowKey, list[float]] = defaultdict(list)
+        for change in changes:
+            self._changes[change.key].append(change.time)
+
+    def strip(self, row: TriggerRow) -> Strip | None:
+        """The strip of a row; None where no compaction of the page has a time."""
+        if self.times is None or not self.dots[row.key]:
+            return None
+        inside = [time for time in self._changes[row.key] if self.times.first <= time <= self.times.last]
+        return figure.strip(row, self.dots[row.key], self.times, inside, self.rows)
+
+
+def _strip(drawn: Strip | None, links: Links) -> dict[str, Any] | None:
+    if drawn is None:
+        return None
+    return {
+        "paths": [{"kind": MARKS[cause][0], "d": path} for cause, path in drawn.paths.items()],
+        "links": [
+            {
+                "x": link.x,
+                "y": link.y,
+                "url": links.step(link.dot.session, link.dot.step),
+                "title": f"{link.dot.tokens:,} tokens, {MARKS[link.dot.cause][1]}, {moment(link.dot.time)} UTC: "
+                f"{links.title(link.dot.session)}, step {step_number(link.dot.step):,}",
+            }
+            for link in drawn.links
+        ],
+        "band": drawn.band,
+        "rule": drawn.rule,
+        "formula": drawn.formula,
+        "changes": drawn.changes,
+        "top": drawn.top,
+        "bottom": drawn.bottom,
+        "words": drawn.words,
+        "left": f"{drawn.shown:,} of {drawn.count:,} dots drawn" if drawn.shown < drawn.count else "",
+    }
+
+
+def _names(key: RowKey) -> dict[str, str]:
+    return {
+        "agent": key.agent,
+        "version": key.version or "no version",
+        "model": key.model or "model not recorded",
+        "window": f"{key.window:,}" if key.window else "not known",
+        "compares": COUNTERS.get(key.counter, key.counter.replace("_", " + ")),
+    }
+
+
+def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[str, Any]:
+    counts = row.compactions
+    return {
+        **_names(row.key),
+        "id": row_id(row.key),
+        "url": reverse("triggers") + wanted.query(row=row_id(row.key)),
+        "sessions": f"{len(row.sessions):,}",
+        "automatic": f"{automatic(row):,}",
+        "unstated": counts.get(Cause.UNSTATED, 0),
+        "unproven": counts.get(Cause.UNPROVEN, 0),
+        "manual": f"{counts.get(Cause.MANUAL, 0):,}",
+        "refused": counts.get(Cause.REFUSED, 0),
+        "left_out": row.left_out,
+        "above": links.place(row.above),
+        "at_most": links.place(row.at_most),
+        "bounds": ("at least", "below") if row.key.relation == ">" else ("above", "at most"),
+        "contradiction": row.contradiction,
+        "formula": formula_words(row),
+        "explained": f"{row.explained:,} of {row.fired:,}" if row.fired else "",
+        "is_explained": row.formula is not None and row.explained == row.fired,
+        "threshold": f"{row.formula.threshold:,}" if row.formula else "",
+        "sum": row.formula.formula if row.formula else "",
+        "others": counted(row.others, "other formula") if row.others else "",
+        "rule": rule_words(row.rules[0]) if row.rules else "",
+        "agrees": f"{row.rules[0].agrees:,} of {row.rules[0].auto:,}" if row.rules and row.rules[0].auto else "",
+        "strip": _strip(drawn.strip(row), links),
+    }
+
+
+def automatic(row: TriggerRow) -> int:
+    """The compactions that no person asked for, as far as the files say."""
+    return sum(count for cause, count in row.compactions.items() if cause is not Cause.MANUAL)
+
+
+def _quiet(row: TriggerRow, links: Links) -> dict[str, Any]:
+    return {**_names(row.key), "sessions": f"{len(row.sessions):,}", "above": links.place(row.above)}
+
+
+def headline(known: Analysis) -> str:
+    """The page in a sentence or two."""
+    rows = [row for row in known.rows if row.fired]
+    if not rows:
+        return "No session here has an automatic compaction with a count, so no threshold is bounded from above."
+    explained, fired = sum(row.explained for row in rows), sum(row.fired for row in rows)
+    words = f"Known formulas explain {explained:,} of {counted(fired, 'automatic compaction')} with a count."
+    contradicting = sum(row.contradiction for row in rows)
+    if contradicting:
+        words += f" In {contradicting:,} of {counted(len(rows), 'row')} sessions contradict each other."
+    if changes := len(known.changes.changes):
+        words += f" {'A threshold' if changes == 1 else 'Thresholds'} changed at {counted(changes, 'point')} in time."
+    return words
+
+
+def totals(known: Analysis) -> list[dict[str, str]]:
+    """The sums over all rows."""
+    rows = known.rows
+    counts = {cause: sum(row.compactions.get(cause, 0) for row in rows) for cause in Cause}
+    disobeying = {
+        item.place.session for row in rows for tally in row.rules if tally.stated for item in tally.contradicts
+    }
+    values = (
+        ("Sessions", len({item.session for item in known.stretches}), "with model calls or compactions"),
+        ("Automatic", sum(map(automatic, rows)), f"{counts[Cause.UNSTATED]:,} without a recorded trigger"),
+        ("Manual", counts[Cause.MANUAL], "no evidence of a threshold"),
+        ("After a refused request", counts[Cause.REFUSED], "whatever the threshold"),
+        ("Change points", len(known.changes.changes), "later sessions contradict earlier ones"),
+        ("Against a stated setting", len(disobeying), "sessions that do not obey it"),
+    )
+    return [{"name": name, "value": f"{value:,}", "note": note} for name, value, note in values]
+
+
+def filters(project: Project, known: Analysis) -> dict[str, Any]:
+    """The form: what may be chosen, and what is."""
+    tags = Tag.objects.of(project).filter(sessions__deleted=None).values_list("name", flat=True).distinct()
+    menus = (
+        ("agent", "Agent", known.values("agent"), known.wanted.agent),
+        ("model", "Model", known.values("model"), known.wanted.model),
+        ("tag", "Tag", list(tags.order_by("name")[:LISTED]), known.wanted.tag),
+    )
+    return {
+        "menus": [
+            {"name": name, "label": label, "options": _options(values, chosen)} for name, label, values, chosen in menus
+        ]
+    }
+
+
+def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
+    names = dict.fromkeys([*([chosen] if chosen else []), *values])
+    return [{"value": value, "on": value == chosen} for value in sorted(names, key=str.casefold)]
+
+
+def _change(change: Change, links: Links) -> dict[str, Any]:
+    return {
+        **_names(change.key),
+        "day": day(change.time),
+        "former_version": change.version or "no version",
+        "same_version": change.version == change.key.version,
+        "fell": change.fell,
+        "before": links.place(change.before),
+        "after": links.place(change.after),
+        "former": _interval(change.former),
+        "limits": _interval(change.limits),
+        "sessions_before": counted(change.sessions_before, "session"),
+        "sessions_after": counted(change.sessions_after, "session"),
+        "rule": _rule_change(change),
+        "expected": change.expected,
+    }
+
+
+def _rule_change(change: Change) -> str:
+    before, after = (
+        "no threshold" if value is None else f"{value:,}" for value in (change.rule_before, change.rule_after)
+    )
+    return f"{before}, unchanged" if before == after else f"{before}, then {after}"
+
+
+def _interval(limits: tuple[int | None, int | None]) -> str:
+    above, at_most = ("" if value is None else f"{value:,}" for value in limits)
+    words = (f"above {above}" if above else "", f"at most {at_most}" if at_most else "")
+    return ", ".join(filter(None, words)) or "not bounded"
+
+
+def _rules(row: TriggerRow, links: Links) -> Iterable[dict[str, Any]]:
+    """The rules of a row whose sessions test them, or that have stated settings."""
+    for tally in row.rules:
+        if tally.stated or tally.obeys or tally.contradicts:
+            yield {**_names(row.key), **_tally(tally, links)}
+
+
+def _tally(tally: RuleTally, links: Links) -> dict[str, Any]:
+    contradicting = {item.place.session for item in tally.contradicts}
+    untested = tally.sessions - len(contradicting.union(tally.obeys))
+    return {
+        "words": rule_words(tally),
+        "stated": [
+            {"name": item.name.replace("_", " "), "value": f"{item.value:,g} {item.unit}", "source": str(item.source)}
+            for item in tally.stated
+        ],
+        "sessions": f"{tally.sessions:,}",
+        "obeys": f"{len(tally.obeys):,}",
+        "obeying": [links.session(key) for key in tally.obeys[:NAMED]],
+        "contradicts": f"{len(contradicting):,}",
+        "contradicting": [
+            {**(links.place(item.place) or {}), "fired": item.fired} for item in tally.contradicts[:NAMED]
+        ],
+        "more": max(0, len(tally.contradicts) - NAMED),
+        "untested": f"{untested:,}",
+        "agrees": f"{tally.agrees:,} of {tally.auto:,}" if tally.auto else "",
+    }
+
+
+def _forced(row: TriggerRow, links: Links) -> dict[str, Any]:
+    refused = [item for item in row.forced if item.refused]
+    near = [item for item in row.forced if not item.refused]
+    return {
+        **_names(row.key),
+        "refused": f"{len(refused):,}",
+        "near": f"{len(near):,}",
+        "places": [{**(links.place(item.place) or {}), "refused": item.refused} for item in [*refused, *near][:NAMED]],
+        "more": max(0, len(row.forced) - NAMED),
+    }
+
+
+def _single(known: Analysis, row: TriggerRow, links: Links) -> dict[str, Any]:
+    """More of a row that is alone on the page: each compaction, and what was compared."""
+    checks = [(item.session, check) for item in known.stretches for check in item.evidence.compactions]
+    checks.sort(key=lambda pair: (pair[1].time is None, pair[1].time or 0.0, pair[0], pair[1].step))
+    return {
+        "compares": _names(row.key)["compares"],
+        "evidence": evidence_words(row, links.title),
+        "count": counted(len(checks), "compaction"),
+        "more": max(0, len(checks) - DETAILED),
+        "compactions": [
+            {
+                "time": moment(check.time) or "not recorded",
+                "tokens": "–" if check.tokens is None else f"{check.tokens:,}",
+                "passed": f"{check.passed:,}" if check.passed else "–",
+                "cause": str(check.cause),
+                "step": f"{step_number(check.step):,}",
+                "url": links.step(session, check.step),
+                "title": links.title(session),
+            }
+            for session, check in checks[:DETAILED]
+        ],
+    }

@@ -1,0 +1,12 @@
+"""The thresholds of all sessions, below /triggers/."""
+
+from django.urls import path
+
+from inspector.pages.triggers import downloads, views
+
+urlpatterns = [
+    path("", views.triggers, name="triggers"),
+    path("rows.csv", downloads.rows_csv, name="triggers_rows"),
+    path("compactions.csv", downloads.compactions_csv, name="triggers_compactions"),
+    path("triggers.json", downloads.as_json, name="triggers_json"),
+]

@@ -1,0 +1,25 @@
+"""At which threshold each agent really compacts: one row per agent, version, model and window."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from inspector.models import Session
+from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.project import project_of
+from inspector.pages.triggers import presenter
+from inspector.pages.triggers.analysis import Analysis, Wanted
+
+PART, PAGE = "inspector/triggers/_triggers.html", "inspector/triggers/index.html"
+
+
+@require_safe
+def triggers(request: HttpRequest) -> HttpResponse:
+    """The rows of all sessions, or of those that the filters leave. Every state is in the address."""
+    project, wanted = project_of(request), Wanted.parse(request.GET)
+    if not wanted.filtered and not Session.objects.of(project).filter(deleted=None).exists():
+        return render(request, "inspector/triggers/empty.html")
+    context = presenter.context(project, Analysis.of(project, wanted))
+    return render_part(request, "triggers", PART, PAGE, context)

@@ -1,0 +1,168 @@
+"""The triggers page: rows over all sessions of a project, filters, links and files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import msgspec
+import pytest
+
+from guard_core.corpus import Changes, changes_of
+from guard_core.rules import explain
+from inspector.models import Project, RuleExplanation, RuleSetting, Tag, default_project
+from inspector.storage import explanations
+from inspector.storage.assessment import assess
+from tests.builders import transcript
+from tests.inspector.pages.conftest import stored
+
+DAY = 86_400.0
+LATER = {"version": "2.1.21", "prompts": (20_000, 158_000, 167_000, 9)}
+
+
+def keep(title, day=1.0, **made):
+    """A stored session with its explanation."""
+    value = msgspec.structs.replace(transcript(**made), title=title, source_id=title, started_at=day * DAY)
+    row = stored(value, title=title)
+    explanations.store(row, value, explain(value))
+    return row
+
+
+@pytest.fixture
+def two(db):
+    """Two sessions of one version, each with a compaction at 155,010."""
+    return keep("first"), keep("second", day=2)
+
+
+def page(client, query=""):
+    response = client.get(f"/triggers/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def words(html):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html))
+
+
+def test_without_sessions_it_says_what_to_do(client, db):
+    assert "No sessions yet" in page(client)
+
+
+def test_a_row_has_the_joined_interval_with_links_to_both_steps(client, two):
+    html = page(client)
+    assert "above 151,010" in words(html).replace("  ", " ")
+    assert "155,000 = 200,000 − 32,000 (max output) − 13,000" in html
+    assert "explains 2 of 2" in words(html)
+    bounds = re.findall(r'href="/s/([^/]+)/steps\?at=(\d)" title="\w+, step', html)
+    keys = {str(row.pk) for row in two}
+    assert [step for key, step in bounds if key in keys] == ["3", "4"]
+
+
+def test_every_dot_opens_its_step_and_says_what_it_is(client, two):
+    html = page(client)
+    for row in two:
+        assert f'<a href="/s/{row.pk}/steps?at=4" tabindex="-1">' in html
+    assert "155,010 tokens, automatic, 1970-01-02 00:00:00 UTC: first, step 4" in html
+    assert 'aria-label="2 compactions at 155,010 to 155,010 tokens, from 1970-01-02 to 1970-01-03."' in html
+
+
+def test_a_change_of_the_threshold_is_shown_with_its_day_and_the_rules_part_in_it(client, two):
+    keep("third", day=3, **LATER)
+    text = words(page(client))
+    assert "A threshold changed at 1 point in time." in text
+    assert "1970-01-04 Claude Code 2.1.14 → 2.1.21" in text
+    assert "155,000, then 167,000 as the rule says" in text
+
+
+def test_a_row_alone_lists_its_compactions(client, two):
+    href = re.search(r'<th scope="row"><a href="([^"]*row=[0-9a-f]{12})"', page(client))[1]
+    keep("third", day=3, **LATER)
+    html = client.get(href).content.decode()
+    assert "Compactions of this row" in html
+    assert "third" not in html
+
+
+@pytest.mark.parametrize(
+    ("query", "sessions"),
+    [
+        ("?agent=Claude+Code", 2),
+        ("?agent=Codex", 0),
+        ("?model=claude-opus-4-5-20251101", 2),
+        ("?model=other", 0),
+        ("?tag=kept", 1),
+        ("?since=1970-01-03", 1),
+        ("?until=1970-01-02", 1),
+        ("?since=never&row=", 2),
+    ],
+)
+def test_filters_leave_the_sessions_that_fit(client, two, query, sessions):
+    Tag.objects.of(default_project()).create(name="kept").sessions.add(two[0])
+    text = words(page(client, query))
+    assert ("No session matches these filters" in text) == (sessions == 0)
+    assert f"Sessions {sessions} " in text
+
+
+def test_a_typed_setting_that_a_session_does_not_obey_is_named_with_the_check(client, two):
+    RuleSetting.objects.of(default_project()).create(agent="Claude Code", name="autocompact_pct", value="50")
+    for row in two:
+        assess(row)
+    text = words(page(client))
+    assert "autocompact pct 50 %" in text
+    assert "none at 151,010 in first" in text
+    assert "Against a stated setting 2" in text
+
+
+def test_a_compaction_after_a_refused_request_is_listed_as_forced(client, db):
+    keep("refused", version="2.1.330", prompts=(20_000, 150_000, 199_500, 9), tokens_before=200_600)
+    text = words(page(client))
+    assert "After a refused request 1" in text
+    assert "200,600 in refused, step 4" in text
+
+
+def test_sessions_that_were_not_looked_at_yet_are_counted_and_asked_for_again(client, two):
+    RuleExplanation.objects.in_session(two[0]).update(evidence=None)
+    html = page(client)
+    assert "1 session still being checked" in words(html)
+    assert 'hx-trigger="load delay:3s"' in html
+
+
+def test_what_another_version_stored_is_pending_and_no_error(client, two):
+    RuleExplanation.objects.in_session(two[0]).update(evidence=b"\x93\x01\x02\x03")
+    assert "1 session still being checked" in words(page(client))
+
+
+def test_deleted_sessions_and_those_of_other_projects_are_not_there(client, two):
+    other = Project.objects.create(slug="other", name="Other")
+    type(two[0]).unscoped.filter(pk=two[0].pk).update(project=other)
+    assert str(two[0].pk) not in page(client)
+    type(two[0]).unscoped.filter(pk=two[1].pk).update(deleted="2026-01-01T00:00Z")
+    assert "No sessions yet" in page(client)
+
+
+def test_hostile_names_are_text_and_a_spreadsheet_does_not_compute_them(client, db):
+    keep('=1+1"><script>alert(1)</script>')
+    assert "<script>alert" not in page(client)
+    rows = list(csv.reader(client.get("/triggers/compactions.csv").content.decode().splitlines()))
+    assert rows[1][1].startswith("'=1+1")
+
+
+def test_the_files_have_what_the_page_has(client, two):
+    header, row = csv.reader(client.get("/triggers/rows.csv").content.decode().splitlines())
+    values = dict(zip(header, row, strict=True))
+    assert (values["agent"], values["sessions"], values["automatic"]) == ("Claude Code", "2", "2")
+    assert (values["above"], values["at_most"], values["inferred_threshold"]) == ("151010", "155010", "155000")
+    found = json.loads(client.get("/triggers/triggers.json?until=1970-01-02").content)
+    assert [item["title"] for item in found["compactions"]] == ["first"]
+    assert found["rows"][0]["compactions"]["automatic"] == 1
+
+
+def test_a_part_is_answered_without_the_page_around_it(two, part_of):
+    html = part_of("/triggers/", "triggers").content.decode()
+    assert 'id="triggers"' in html[:80]
+    assert "<html" not in html
+
+
+def test_no_change_is_no_table(client, two):
+    assert "Change points</h2>" not in page(client)
+    assert changes_of([]) == Changes([], 0, [])
