@@ -47,7 +47,9 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `at` is the number of log events that existed when the request was built; `response` the index of the event
     that answered it (None: it failed or is not in the file). Token counts are the provider's, None where it
     reported nothing; `prompt_tokens` always includes cached tokens. `output_tokens_at_start` is what the provider had
-    counted when the answer began, where the file has that and not the final count.
+    counted when the answer began, where the file has that and not the final count. `pending_tokens` is the estimate by
+    which the agent counts what was appended between the last answer and this request, in tokens: computed from the file
+    by readers of agents whose estimate is of other texts than those sent; None elsewhere.
     """
 
     at: int
@@ -61,6 +63,7 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     line: int | None = None
     source_id: str = ""
     output_tokens_at_start: int | None = None
+    pending_tokens: int | None = None
 
 
 class Evidence(StrEnum):
@@ -77,7 +80,8 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     `at` is the number of log events before it. `base` is the request's content right after it: spans of the
     log that were kept, and inserted messages (`Inserted(index)` into `messages`). The request of a later call is
     `base` followed by the events from `at` on. `messages` are not part of the log, so that a replay of the log under
-    another policy does not contain them. `tokens_before` and `tokens_after` are the recorder's own figures.
+    another policy does not contain them. `tokens_before` and `tokens_after` are the recorder's own figures,
+    `pending_tokens` is as of a call.
     """
 
     at: int
@@ -92,6 +96,7 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int | None = None
     timestamp: float | None = None
     note: str = ""
+    pending_tokens: int | None = None
 
 
 class GuardState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,7 +128,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     belongs to: each only where the file says so. `prompt_tokens_total` is what the provider counted over all
     `total_calls` answered requests of the session, in tokens, cached ones included: of files that hold this sum and no
     count of any call. `versions` are those of the agent that wrote the recording, each with the event from which it
-    holds (in the log's order); empty where the file has none.
+    holds (in the log's order); empty where the file has none. `threshold` is the count of tokens from which its agent
+    compacts, where the file has that setting.
     """
 
     events: tuple[Event, ...]
@@ -148,6 +154,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     prompt_tokens_total: int | None = None
     total_calls: int | None = None
     versions: tuple[tuple[int, str], ...] = ()
+    threshold: Sourced | None = None
 
     @property
     def mean_prompt_tokens(self) -> int | None:

@@ -8,6 +8,8 @@ import msgspec
 
 from guard_core.events import Event, Role
 
+JOINED = "joined with the messages before it"  # of a `Rewritten` that holds all of its event
+
 # `gc=False`: values hold no cycles, and a replay that compacts at every step makes hundreds of thousands of them.
 
 

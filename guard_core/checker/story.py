@@ -18,7 +18,7 @@ from guard_core.sessions import Provenance, RecordedCompaction, Session
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.usage import Usage, usage_for
-from guard_core.views import Rewritten, Span, View
+from guard_core.views import JOINED, Rewritten, Span, View
 from guard_core.window_evidence import Status, WindowJudgement
 
 MANUAL_WORDS = ("manual", "user")
@@ -319,8 +319,13 @@ def own_texts(item: RecordedCompaction) -> list[Event]:
 
 
 def holds(view: View, event: int) -> bool:
-    """Does a view send this event of the log as it was."""
-    return any(isinstance(part, Span) and part.start <= event < part.stop for part in view)
+    """Does a view send this event of the log as it was, or within a message that joins it with others."""
+    for part in view:
+        if isinstance(part, Span) and part.start <= event < part.stop:
+            return True
+        if isinstance(part, Rewritten) and part.event == event and part.reason == JOINED:
+            return True
+    return False
 
 
 def same(name: str, claimed: Any, real: Any) -> None:

@@ -15,7 +15,7 @@ from guard_core.counts import counted_compactions
 from guard_core.events import Event, part_text
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction, Session
-from guard_core.views import Rewritten, Span, View
+from guard_core.views import JOINED, Rewritten, Span, View
 
 QUOTE_CHARS = 60  # characters that a request is known by
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
@@ -76,8 +76,13 @@ def removed_requests(session: Session, ledger: Ledger) -> list[int]:
 
 
 def holds(view: View, event: int) -> bool:
-    """Does a view have this event as it was."""
-    return any(isinstance(segment, Span) and segment.start <= event < segment.stop for segment in view)
+    """Does a view have this event as it was, perhaps joined with others into one message."""
+    return any(
+        segment.start <= event < segment.stop
+        if isinstance(segment, Span)
+        else isinstance(segment, Rewritten) and (segment.event, segment.reason) == (event, JOINED)
+        for segment in view
+    )
 
 
 def comparable(event: Event) -> str:

@@ -60,16 +60,10 @@ def _is_goose_line(record: JSON) -> bool:
     return any(fields.text(block, "type") in _GOOSE_BLOCKS for block in fields.objects(record.get("content")))
 
 
-def _is_kimi_context(record: JSON) -> bool:
-    return fields.text(record, "role") in _KIMI_ROLES
-
-
-def _is_kimi_wire(record: JSON) -> bool:
-    return fields.text(record, "type") == "metadata" and "protocol_version" in record
-
-
-def _is_vibe_line(record: JSON) -> bool:
-    return "recovery_journal_record_version" in record or record.keys() >= {"turnId", "generationStatus"}
+def _is_kimi_line(record: JSON) -> bool:
+    """A line of the context, or one of the wire, whose header is Kimi Code's, too."""
+    is_wire = "timestamp" in record and "payload" in fields.mapping(record, "message")
+    return is_wire or fields.text(record, "role") in _KIMI_ROLES
 
 
 def _is_amp_message(record: JSON) -> bool:
@@ -87,10 +81,6 @@ def _is_goose_export(value: JSON) -> bool:
     return "working_dir" in value and isinstance(value.get("conversation"), list)
 
 
-def _is_vibe_file(value: JSON) -> bool:
-    return value.keys() >= {"store_format", "generation"}
-
-
 def _is_langfuse_trace(value: JSON) -> bool:
     """A whole trace; a plain list of observations is read as a log of requests."""
     first = next(fields.objects(value.get("observations")), {})
@@ -100,14 +90,11 @@ def _is_langfuse_trace(value: JSON) -> bool:
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Factory Droid": _is_droid_line,
     "Goose": _is_goose_line,
-    "Kimi CLI": _is_kimi_context,
-    "Kimi CLI or Kimi Code": _is_kimi_wire,
-    "Mistral Vibe": _is_vibe_line,
+    "Kimi CLI": _is_kimi_line,
     "Amp": _is_amp_message,
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,
     "Goose": _is_goose_export,
-    "Mistral Vibe": _is_vibe_file,
     "Langfuse (a whole trace; a list of its observations can be imported)": _is_langfuse_trace,
 }

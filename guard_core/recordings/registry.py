@@ -15,6 +15,7 @@ from guard_core.recordings.formats.copilot import format as copilot_cli
 from guard_core.recordings.formats.gemini import format as gemini_cli
 from guard_core.recordings.formats.hermes import format as hermes
 from guard_core.recordings.formats.inspect_ai import format as inspect_log
+from guard_core.recordings.formats.kimi_code import format as kimi_code
 from guard_core.recordings.formats.langchain import format as langchain
 from guard_core.recordings.formats.openai import completions as openai_chat
 from guard_core.recordings.formats.openai import responses as openai_responses
@@ -24,6 +25,7 @@ from guard_core.recordings.formats.otlp import format as otlp
 from guard_core.recordings.formats.pi import events as pi_events
 from guard_core.recordings.formats.pi import session as pi
 from guard_core.recordings.formats.qwen import format as qwen_code
+from guard_core.recordings.formats.vibe import format as mistral_vibe
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
 FORMATS: list[RecordingFormat] = [
@@ -37,6 +39,8 @@ FORMATS: list[RecordingFormat] = [
     mini_swe_agent.FORMAT,
     swe_agent.FORMAT,
     copilot_cli.FORMAT,
+    kimi_code.FORMAT,
+    mistral_vibe.FORMAT,
     openhands.FORMAT,
     otlp.FORMAT,
     langchain.FORMAT,

@@ -79,7 +79,7 @@ class Stretch(NamedTuple):
     """Calls from `start` up to `stop` (steps from 0) of one model, version and window.
 
     `window` is None where neither the file nor the model table has it. `largest` is the largest prompt among the calls
-    in tokens.
+    in tokens. `threshold` is the agent's setting where the file has it.
     """
 
     start: int
@@ -88,6 +88,7 @@ class Stretch(NamedTuple):
     model: str
     window: Sourced | None
     largest: int = 0
+    threshold: Sourced | None = None
 
 
 class Hypothesis(msgspec.Struct, frozen=True):

@@ -41,12 +41,14 @@ class Checks(NamedTuple):
 @dataclass(frozen=True)
 class Counter:
     """A count in tokens. `pending` estimates the tokens of each event that was appended (None: not counted);
-    `before_user`: a check before a turn comes before the user's message enters the log."""
+    `before_user`: a check before a turn comes before the user's message enters the log. `is_recorded`: the reader has
+    computed what is pending, as `pending_tokens` of calls and compactions."""
 
     name: str
     words: str
     pending: Callable[[Ledger], Ints] | None = None
     before_user: bool = False
+    is_recorded: bool = False
 
 
 LAST_PROMPT = Counter(PROMPT, "prompt tokens of the last answer")
@@ -94,11 +96,16 @@ def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter
     if counter.name == PROMPT:
         return np.asarray(np.where(known, prompt, UNKNOWN))
     output = np.append(outputs_of(session), UNKNOWN)[last]
-    return np.asarray(np.where(known & (output >= 0), prompt + output + pending_at(ledger, checks, counter), UNKNOWN))
+    pending = pending_at(session, ledger, checks, counter)
+    return np.asarray(np.where(known & (output >= 0), prompt + output + pending, UNKNOWN))
 
 
-def pending_at(ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
     """The agent's estimate of what was appended since the last answer, in tokens."""
+    if counter.is_recorded:
+        calls = np.array([*(call.pending_tokens or 0 for call in session.calls), 0], dtype=np.int64)
+        made = np.array([*(item.pending_tokens or 0 for item in session.compactions), 0], dtype=np.int64)
+        return np.asarray(np.where(checks.place >= 0, made[checks.place], calls[checks.step]))
     if counter.pending is None:
         return np.zeros(len(checks.step), dtype=np.int64)
     prefix = ledger.prefix_by(f"pending {counter.words}", counter.pending)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from guard_core.rules import claude_code, cline, codex, contextguard, crush, gemini_cli, hermes, opencode, pi, qwen_code
+from guard_core.rules import (
+    claude_code,
+    cline,
+    codex,
+    contextguard,
+    crush,
+    gemini_cli,
+    hermes,
+    kimi_code,
+    mistral_vibe,
+    opencode,
+    pi,
+    qwen_code,
+)
 from guard_core.rules.base import Agent
 from guard_core.sessions import Session
 
@@ -15,6 +28,8 @@ AGENTS: tuple[Agent, ...] = (
     gemini_cli.AGENT,
     qwen_code.AGENT,
     hermes.AGENT,
+    kimi_code.AGENT,
+    mistral_vibe.AGENT,
     crush.AGENT,
     cline.AGENT,
 )

@@ -74,7 +74,8 @@ class Counted:
 
     def pending_by(self, counter: Counter) -> Ints:
         """The same of a counter."""
-        return self._once(f"pending {counter.words}", lambda: pending_at(self.ledger, self.checks, counter))
+        session, ledger = self.session, self.ledger
+        return self._once(f"pending {counter.words}", lambda: pending_at(session, ledger, self.checks, counter))
 
     @cached_property
     def held(self) -> NDArray[np.bool_]:

@@ -22,13 +22,14 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
         if not found or (version, name) != found[-1][1:]:
             found.append((step, version, name))
     if not found:
-        return (Stretch(0, 0, versions[0][1] if versions else "", model, _window_of(session, model, window)),)
+        version = versions[0][1] if versions else ""
+        return (Stretch(0, 0, version, model, _window_of(session, model, window), threshold=session.threshold),)
     stops = [*(start for start, _, _ in found[1:]), len(session.calls)]
     windows = {name: _window_of(session, name, window) for name in {name for _, _, name in found}}
     stretches = []
     for (start, version, name), stop in zip(found, stops, strict=True):
         largest = max(call.prompt_tokens or 0 for call in session.calls[start:stop])
-        stretches.append(Stretch(start, stop, version, name, windows[name], largest))
+        stretches.append(Stretch(start, stop, version, name, windows[name], largest, session.threshold))
     return tuple(stretches)
 
 

@@ -351,6 +351,46 @@ def _copilot() -> bytes:
     )
 
 
+def _kimi_code() -> bytes:
+    def record(name: str, **rest: Any) -> dict[str, Any]:
+        return {"type": name, "agentId": "main", **rest, "time": 1_772_359_200_000}
+
+    def step(kind: str, **rest: Any) -> dict[str, Any]:
+        return record("context.append_loop_event", event={"type": kind, "stepUuid": "s1", "uuid": "s1", **rest})
+
+    usage = {"inputOther": 100, "output": 5, "inputCacheRead": 0, "inputCacheCreation": 0}
+    user = {"role": "user", "content": _text(WORDS), "toolCalls": [], "origin": {"kind": "user"}}
+    return lines(
+        {"type": "metadata", "protocol_version": "1.5", "created_at": 1_772_359_200_000},
+        record("context.append_message", message=user),
+        step("step.begin", step=1),
+        record("llm.request", kind="loop", model="m", maxTokens=262_144),
+        step("tool.call", toolCallId="c1", name="ls", args={"path": "."}),
+        step("tool.result", toolCallId="c1", result={"output": "a.txt"}),
+        step("step.end", finishReason="tool_use", usage=usage),
+    )
+
+
+def _vibe() -> bytes:
+    def record(name: str, **payload: Any) -> dict[str, Any]:
+        return {"type": name, "sequence": 1, "recovery_journal_record_version": 1, "payload": payload}
+
+    sent = {"type": "replace", "revision": 1, "messages": [{"role": "user", "content": _text(WORDS)}]}
+    request = {"purpose": "agent", "model_input": {"messages": sent}}
+    call = {"type": "tool_call", "id": "c1", "name": "ls", "arguments_json": '{"path": "."}'}
+    answer = {"parts": [call], "usage": {**INPUT, "total_tokens": 105}}
+    result = {"type": "completion_succeeded", "action_id": "a1", "result": answer}
+    return lines(
+        record("action_intent", action_id="a1", kind="completion", request=request),
+        record("action_result", action_id="a1", result=result, state="succeeded"),
+    )
+
+
+def _vibe_log() -> bytes:
+    said = {"role": "assistant", "content": "I look", "injected": False, "tool_calls": [CALL], "message_id": "m2"}
+    return lines({"role": "user", "content": WORDS, "injected": False, "message_id": "m1"}, said)
+
+
 def _aider() -> bytes:
     head = "# aider chat started at 2026-03-01 10:00:00"
     return f"{head}\n\n#### {WORDS}\n\nDone.\n\n> Tokens: 4k sent, 1k received.\n".encode()
@@ -385,6 +425,9 @@ SEEDS: dict[str, bytes] = {
     "openhands": _openhands(),
     "atif": _atif(),
     "copilot-cli": _copilot(),
+    "kimi-code": _kimi_code(),
+    "mistral-vibe": _vibe(),
+    "mistral-vibe log": _vibe_log(),
     "aider": _aider(),
 }
 DATABASES: dict[str, bytes] = {

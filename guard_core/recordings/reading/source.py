@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings.reading import normalise, strict_json
 from guard_core.recordings.reading.early_events import EarlyEvents
+from guard_core.recordings.reading.folders import pack
 from guard_core.recordings.reading.gzip_stream import inflate
 from guard_core.recordings.reading.limits import MIB, Limits
 from guard_core.recordings.reading.notes import ImportNotes
@@ -244,6 +245,13 @@ class ByteSource:
         if self.watch is not None and what:
             self.watch.check(value, None, lambda message, line, column: self.problem(f"{what}: {message}"))
         return value
+
+    def part(self, raw: bytes) -> ByteSource:
+        """The lines of a part of the recording (a zip member), with its notes, watch and strictness."""
+        part = ByteSource(raw, None, strict=self.strict, limits=self.limits)
+        part.notes, part.watch = self.notes, self.watch
+        self.notes.lines = 0  # counted again in each part
+        return part
 
     def without_head(self, size: int) -> bytes:
         """All bytes, the first `size` as blanks: places behind them stay what they are."""
@@ -482,10 +490,24 @@ def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bo
         return ByteSource(bytes(recording), None, strict=strict, limits=limits)
     if isinstance(recording, str | os.PathLike):
         path = Path(recording)
+        if path.is_dir():
+            return _packed(path, strict=strict, limits=limits)
         if not path.is_file():
             raise DamagedRecording(f"{path.name} is not a file that can be read")
         return ByteSource(None, path, strict=strict, limits=limits)
     return _spooled(recording, strict=strict, limits=limits)
+
+
+def _packed(folder: Path, *, strict: bool, limits: Limits) -> ByteSource:
+    """A folder as a zip archive of its files in a temporary file. Raises LimitExceeded."""
+    source = ByteSource(None, None, strict=strict, limits=limits)
+    target = source._path = source._temporary_file()
+    try:
+        pack(folder, target, limits)
+    except BaseException:
+        source.close()
+        raise
+    return source
 
 
 def _spooled(stream: IO[bytes], *, strict: bool, limits: Limits) -> ByteSource:

@@ -26,6 +26,8 @@ PLACES = {
     "opencode": "~/.local/share/opencode/opencode.db",
     "pi": "~/.pi/agent/sessions/…/*.jsonl",
     "copilot-cli": "~/.copilot/session-state/…/events.jsonl",
+    "kimi-code": "~/.kimi-code/sessions/…/agents/main/wire.jsonl",
+    "mistral-vibe": "~/.vibe/logs/session/…, as a zip archive",
     "crush": ".crush/crush.db",
     "hermes": "~/.hermes/state.db",
     "aider": ".aider.chat.history.md",

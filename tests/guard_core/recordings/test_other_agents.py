@@ -66,7 +66,7 @@ REFUSED = {
     "Amp": json.dumps(AMP).encode(),
     "Amp, the messages alone": json.dumps(AMP["messages"]).encode(),
     "Kimi CLI": lines({"role": "_system_prompt", "content": "Be brief."}, {"role": "user", "content": "Hi"}),
-    "Kimi CLI or Kimi Code": lines({"type": "metadata", "protocol_version": "1.9"}, {"timestamp": 1, "message": {}}),
+    "Kimi CLI, its wire": lines(*({"timestamp": 1.5, "message": {"type": "TurnBegin", "payload": {}}} for _ in "ab")),
     "Langfuse": json.dumps({"id": "t", "input": OBSERVATION["input"], "observations": [OBSERVATION]}).encode(),
 }
 
@@ -83,8 +83,6 @@ RULES = SAMPLES / "../rules"
 RECORDED = {
     "kimi-cli/**/context.jsonl": "Kimi CLI",
     "kimi-cli/**/wire.jsonl": "Kimi CLI",
-    "kimi-code/**/wire.jsonl": "Kimi Code",
-    "mistral-vibe/**/journal/0000000000000817.jsonl": "Mistral Vibe",
 }
 
 

@@ -23,6 +23,8 @@ RUNS = (
     "codex/default",
     "gemini-cli/default",
     "hermes/default-200k",
+    "kimi-code/default",
+    "mistral-vibe/default",
     "opencode/default",
     "pi/0.74.2-default",
     "qwen-code/default-1m",
@@ -49,7 +51,7 @@ def run_of(name: str, folder: Path) -> Run:
         return _READ[name]
     sessions = []
     for file in sorted(place.iterdir()):
-        if file.name != "truth.json" and file.is_file():
+        if file.name != "truth.json":
             path = shutil.copy(file, folder) if file.suffix == ".db" else file
             sessions += read(str(path)).sessions
     window = WINDOWS.get(name.split("/")[0])

@@ -13,7 +13,8 @@ from guard_core.rules import Agreement, explain
 from guard_core.triggers import is_counted
 from tests.guard_core.rules.measured import RUNS, run_of, sample
 
-COUNTED = tuple(name for name in RUNS if not name.startswith("hermes"))
+# Hermes records no tokens per call, and Mistral Vibe none of the time before its last snapshot.
+COUNTED = tuple(name for name in RUNS if not name.startswith(("hermes", "mistral-vibe")))
 
 
 @pytest.fixture(params=RUNS)
@@ -75,6 +76,17 @@ def test_a_recording_without_tokens_per_call_says_why_nothing_can_be_compared(tm
     found = explain(run.session, window=run.window)
     assert {item.verdict for item in found.compactions} == {Agreement.NOT_MODELLED}
     assert found.inference == ()
+
+
+def test_the_compactions_since_the_last_snapshot_of_mistral_vibe_agree(tmp_path):
+    run = run_of("mistral-vibe/default", tmp_path)
+    found = explain(run.session)
+    known = [item for item in found.compactions if item.decision_tokens is not None]
+    assert [item.decision_tokens for item in known] == [item["count"] for item in run.truth["compactions"]][-5:]
+    assert {item.verdict for item in known} == {Agreement.AGREES}
+    assert ({item.verdict for item in found.compactions[:4]}, found.missed) == ({Agreement.NOT_MODELLED}, ())
+    (interval,) = found.inference
+    assert (interval.above, interval.at_most) == (199_999, 200_000)
 
 
 def test_without_the_window_the_intervals_name_it(tmp_path):

@@ -1,0 +1,1 @@
+"""Kimi Code: wire logs."""

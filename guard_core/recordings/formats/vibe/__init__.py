@@ -1,0 +1,1 @@
+"""Mistral Vibe: session stores and the logs before them."""

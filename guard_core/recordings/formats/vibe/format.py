@@ -1,0 +1,156 @@
+"""Mistral Vibe: the session store of 3.0 (a zip archive of its folder, or a journal alone) and the logs before it.
+
+A store's folder (`CURRENT`, `meta.json`, `journal/*.jsonl`, `chunks/*.json`) holds every request since its last
+snapshot, and of the time before what the user saw (`journal`, `history`). A lone journal gives its calls, a lone chunk
+its messages. Compactions are declared, with their trigger; their summaries are in the file where a request shows them.
+The threshold is in the journal's settings, the context window nowhere. Logs before 3.0: `log`.
+Checked against files that 3.0.2 wrote, with the requests it really sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.errors import DamagedRecording
+from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.vibe import log, look, store
+from guard_core.recordings.formats.vibe.known_names import NAMES
+from guard_core.recordings.formats.vibe.log import LogReader
+from guard_core.recordings.formats.vibe.store import StoreReader
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
+from guard_core.sessions import Session
+
+META, MESSAGES, CURRENT = "meta.json", "messages.jsonl", "CURRENT"
+ONE_FILE = (
+    "this is one file of a Mistral Vibe session, without messages: import a journal, or a zip archive of its folder"
+)
+
+
+class VibeFormat:
+    name = "mistral-vibe"
+    label = "Mistral Vibe"
+    known_names = NAMES
+
+    def matches(self, source: ByteSource) -> bool:
+        if source.shape is Shape.ZIP:
+            with source.stream() as stream:
+                return bool(_roots(entry_names(stream, source.size)))
+        if source.shape is Shape.LINES or _is_journal(source):
+            heads = [line.obj for line in source.head_lines()]
+            return any(map(_is_record, heads)) or sum(map(log.is_message, heads)) * 2 > len(heads)
+        return source.shape is Shape.JSON and _is_value(source.json(allow_nan=True))
+
+    def read(self, source: ByteSource) -> Recording:
+        facts = FactCounter(self.name)
+        if source.shape is Shape.ZIP:
+            sessions = _archived(source, facts)
+        elif source.shape is Shape.LINES or _is_journal(source):
+            sessions = _lines(source, facts)
+        else:
+            sessions = _value(source, source.json(allow_nan=True), facts)
+        if not sessions:
+            raise source.nothing_left("this Mistral Vibe recording holds no message that can be read")
+        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+
+    def first_look(self, source: ByteSource) -> FirstLook | None:
+        return look.look(source) if any(_is_record(line.obj) for line in source.head_lines()) else None
+
+
+FORMAT = VibeFormat()
+
+
+def _is_record(value: JSON) -> bool:
+    return "recovery_journal_record_version" in value
+
+
+def _is_journal(source: ByteSource) -> bool:
+    """A journal or a log of one line."""
+    heads = source.head_lines(1)
+    return source.shape is Shape.JSON and any(_is_record(line.obj) or log.is_message(line.obj) for line in heads)
+
+
+def _is_value(value: Any) -> bool:
+    if store.is_chunk(value) or log.is_whole(value) or log.is_meta(value):
+        return True
+    return isinstance(value, dict) and value.keys() >= {"store_format", "generation"}
+
+
+def _roots(names: list[str]) -> list[str]:
+    """The folders of sessions in an archive, each with its last slash."""
+    roots = dict[str, None]()
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        parent = folder.rpartition("/")[0]
+        if file == CURRENT or (file == META and f"{folder}/{MESSAGES}".lstrip("/") in names):
+            roots[f"{folder}/" if folder else ""] = None
+        elif folder.rpartition("/")[2] == "journal" and file.endswith(".jsonl"):
+            roots[f"{parent}/" if parent else ""] = None
+    return list(roots)
+
+
+def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
+    sessions: list[Session] = []
+    with source.stream() as stream:
+        archive = ZipEntries(stream, source.size, source.limits)
+        if archive.damage:
+            source.problem(archive.damage)
+        for root in _roots(archive.names()):
+            with source.tolerate():
+                facts.session()
+                sessions += _folder(source, archive, root, facts)
+    return sessions
+
+
+def _folder(source: ByteSource, archive: ZipEntries, root: str, facts: FactCounter) -> list[Session]:
+    """The sessions of one folder of an archive."""
+    reader, meta = StoreReader(source, facts), JSON()
+    older = LogReader(source, facts)
+    for name in sorted(name for name in archive.names() if name.startswith(root)):
+        inner = name.removeprefix(root)
+        if inner == META:
+            value = source.parse(archive.read(name), allow_nan=True, what=META)
+            meta = value if isinstance(value, dict) else {}
+        elif inner.startswith("chunks/") and inner.endswith(".json"):
+            with source.tolerate():
+                reader.chunk(source.parse(archive.read(name), allow_nan=True, what=ascii(inner[:80])[1:-1]))
+        elif inner.startswith("journal/") or inner == MESSAGES:
+            with source.part(archive.read(name)) as part:
+                for line in part.lines():
+                    with part.tolerate(line.number):
+                        reader.line(line) if inner != MESSAGES else older.message(line.obj, line.number)
+    reader.meta = older.meta = meta
+    sessions = reader.sessions()
+    return [*sessions, older.session()] if len(older.log.events) else sessions
+
+
+def _lines(source: ByteSource, facts: FactCounter) -> list[Session]:
+    if any(_is_record(line.obj) for line in source.head_lines()):
+        reader = StoreReader(source, facts)
+        for line in source.lines():
+            with source.tolerate(line.number):
+                reader.line(line)
+        return reader.sessions()
+    older = LogReader(source, facts)
+    for line in source.lines():
+        with source.tolerate(line.number):
+            older.message(line.obj, line.number)
+    return [older.session()] if len(older.log.events) else []
+
+
+def _value(source: ByteSource, value: Any, facts: FactCounter) -> list[Session]:
+    if log.is_whole(value):
+        older = LogReader(source, facts)
+        older.meta = value["metadata"]
+        for message in fields.objects(value["messages"]):
+            older.message(message, None)
+        return [older.session()] if len(older.log.events) else []
+    if not store.is_chunk(value):
+        raise DamagedRecording(ONE_FILE)
+    reader = StoreReader(source, facts)
+    reader.chunk(value)
+    return reader.sessions()

@@ -1,0 +1,164 @@
+"""What Mistral Vibe's session store (3.0) keeps of the time before its journal: the entries of the public history.
+
+Entries are the user's messages, answers in words, tools with input and output ("effects"), and checkpoints where the
+context was compacted. Tools that began at one moment were called by one answer. There is no usage, and no text of a
+summary but the last, which the journal's first request shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings.formats.vibe import messages
+from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.requests import Declared, Request
+from guard_core.sessions import ModelCall
+
+LOST = "The summary is not in the file."
+KEPT_CHARS = 80_000  # of the user's messages that a compaction keeps, newest first: 20,000 tokens of four characters
+
+
+def merged(entries: Iterable[JSON]) -> list[JSON]:
+    """Entries in the order of their beginning, each in its last state: chunks and journals repeat them."""
+    last: dict[str, JSON] = {}
+    for entry in entries:
+        name = fields.text(entry, "id")
+        known = last.get(name)
+        if known is None or _changed(known) <= _changed(entry):
+            last[name] = entry
+    return sorted(last.values(), key=_began)
+
+
+def _began(entry: JSON) -> float:
+    return fields.timestamp(entry, "createdAt") or 0.0
+
+
+def _changed(entry: JSON) -> float:
+    return fields.timestamp(entry, "updatedAt") or 0.0
+
+
+def is_entry(value: JSON) -> bool:
+    """Is it an entry of the public history."""
+    return value.keys() >= {"createdAt", "generationStatus", "turnId", "type"}
+
+
+def before(entries: Sequence[JSON], moment: float | None) -> list[JSON]:
+    """The entries that began before the journal did."""
+    return [entry for entry in entries if moment is None or _began(entry) < moment]
+
+
+class History:
+    """The requests of the time before the journal, as far as entries show them.
+
+    `envelope` is the message with which a compacted context begins, None where no request shows it.
+    """
+
+    def __init__(self, entries: Sequence[JSON], envelope: Event | None) -> None:
+        self._envelope = envelope
+        self._users: list[Event] = []
+        self.requests: list[Request] = []
+        self._sent: list[Event] = []
+        self._declared: Declared | None = None
+        for (began, is_effect), group in groupby(entries, key=lambda entry: (_began(entry), _is_effect(entry))):
+            if is_effect:
+                self._tools(list(group), began)
+            else:
+                for entry in group:
+                    self._entry(entry, began)
+
+    def continued(self, sent: tuple[Event, ...]) -> tuple[list[Request], Declared | None]:
+        """The requests before one that sends `sent`, and the compaction right before it.
+
+        Behind the last compaction they are taken from `sent`, which has the texts as they went to the model.
+        """
+        length = messages.compacted_length(sent)
+        if length is None:
+            return self.requests, None
+        if self._declared is not None:
+            return self.requests, msgspec.structs.replace(self._declared, length=length, note="")
+        marked = [(place, item.declared) for place, item in enumerate(self.requests) if item.declared is not None]
+        answers = [at for at in range(length, len(sent)) if sent[at].role is Role.MODEL]
+        if not marked or not answers:
+            return self.requests, None
+        place, declared = marked[-1]
+        calls = [request.call for request in self.requests[place:]]
+        shown = [
+            Request(sent[:at], calls[number] if len(calls) == len(answers) else ModelCall(at=0), sent[at])
+            for number, at in enumerate(answers)
+        ]
+        mark = msgspec.structs.replace(declared, length=length, note="")
+        shown[0] = msgspec.structs.replace(shown[0], declared=mark)
+        return [*self.requests[:place], *shown], None
+
+    def _entry(self, entry: JSON, began: float) -> None:
+        if fields.text(entry, "type") == "checkpoint":
+            if fields.text(entry, "kind") == "compaction" and fields.text(entry, "generationStatus") == "completed":
+                trigger = fields.text(fields.mapping(entry, "details"), "trigger")
+                summariser = ModelCall(at=0, source_id=fields.text(entry, "id"))
+                self.requests.append(Request(tuple(self._sent), summariser))  # it shows the last results
+                self._sent = [*([self._envelope] if self._envelope else []), *self._kept()]
+                self._declared = Declared(
+                    length=len(self._sent), summariser=summariser, trigger=trigger, timestamp=began, note=LOST
+                )
+        elif fields.text(entry, "role") == "assistant":
+            self._answer((*messages.answer_parts(entry.get("content")),), entry, began)
+        elif fields.text(entry, "role") == "user" and (parts := messages.answer_parts(entry.get("content"))):
+            event = Event(Role.USER, parts, source_id=fields.text(entry, "id"), timestamp=began or None)
+            self._sent.append(event)
+            self._users.append(event)
+
+    def _kept(self) -> list[Event]:
+        """The user's messages that a compaction keeps whole."""
+        kept, left = list[Event](), KEPT_CHARS
+        for event in reversed(self._users):
+            left -= sum(len(part.text) for part in event.parts if isinstance(part, TextPart))
+            if left < 0:
+                break
+            kept.append(event)
+        return kept[::-1]
+
+    def _tools(self, effects: list[JSON], began: float) -> None:
+        calls: list[Part] = []
+        results: list[Event] = []
+        for effect in effects:
+            detail, call_id = fields.mapping(effect, "detail"), fields.text(effect, "id")
+            name = fields.text(detail, "toolName").rpartition(".")[2]
+            calls.append(ToolCallPart(name, detail.get("input"), call_id))
+            if (text := _output(effect)) is not None:
+                failed = fields.text(fields.mapping(effect, "state"), "status") in messages.FAILURES
+                part = ToolResultPart(name, text, call_id, failed)
+                when = fields.timestamp(effect, "updatedAt")
+                results.append(Event(Role.USER, (part,), source_id=call_id, timestamp=when))
+        self._answer(tuple(calls), effects[0], began)
+        self._sent.extend(results)
+
+    def _answer(self, parts: tuple[Part, ...], entry: JSON, began: float) -> None:
+        if not parts:
+            return
+        declared, self._declared = self._declared, None
+        response = Event(Role.MODEL, parts, source_id=fields.text(entry, "id"), timestamp=began or None)
+        call = ModelCall(at=0, timestamp=began or None)
+        self.requests.append(Request(tuple(self._sent), call, response, declared=declared))
+        self._sent.append(response)
+
+
+def _is_effect(entry: JSON) -> bool:
+    return fields.text(entry, "type") == "effect"
+
+
+def _output(effect: JSON) -> str | None:
+    """The result as the harness words it for the model; None where there is none."""
+    state = fields.mapping(effect, "state")
+    output: Any = state.get("output")
+    if isinstance(output, dict):
+        structured = output.get("structured_content")
+        if structured is not None:
+            return value_text(structured)
+        return fields.plain_text(output.get("content"))
+    return fields.text(state, "outputText") or None

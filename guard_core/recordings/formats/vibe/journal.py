@@ -1,0 +1,176 @@
+"""The journal of Mistral Vibe's session store (3.0): every request to the model with its messages, and what came back.
+
+An `action_intent` of the kind completion brings a request, whose messages replace or extend those of the one before;
+its `action_result` the answer and its usage. Prompt tokens are `input_tokens`, cached ones included. The purpose
+"compaction" is the call of the summariser; the next request shows what it left. A journal begins at a snapshot of the
+store, so that older requests are only in its chunks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from guard_core.events import Event, Part, Role
+from guard_core.recordings.formats.vibe import messages
+from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.requests import Declared, Request
+from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.sessions import ModelCall, Provenance, Sourced, ToolDefinition
+
+THRESHOLD_NOTE = "token_threshold in the settings of the journal"
+AGENT, COMPACTION = "agent", "compaction"  # purposes of requests
+
+
+class _Open(msgspec.Struct):
+    """A request without its answer so far."""
+
+    messages: tuple[Event, ...]
+    system: tuple[Part, ...] | None
+    line: int
+    purpose: str
+    trigger: str = ""
+
+
+class JournalReader:
+    """Takes the records of the journals of one session in their order."""
+
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
+        self.source = source
+        self.facts = facts
+        self.requests: list[Request] = []
+        self.side_calls: list[ModelCall] = []
+        self.threshold: Sourced | None = None
+        self.session_id = ""
+        self.started_at: float | None = None  # of the journal's first record
+        self.entries: list[JSON] = []  # of the public history, in which an id may come again
+        self.known_usage: JSON = {}  # that of the last answer before the journal
+        self._tools: tuple[ToolDefinition, ...] | None = None
+        self._sent: list[Event] = []
+        self._system: tuple[Part, ...] | None = None
+        self._open: dict[str, _Open] = {}
+        self._results: dict[str, tuple[JSON, int]] = {}
+        self._declared: Declared | None = None
+        self._failed = False
+
+    def line(self, line: Line) -> None:
+        """One record."""
+        kind, payload = fields.text(line.obj, "type"), fields.mapping(line.obj, "payload")
+        if kind == "action_intent" and fields.text(payload, "kind") == "completion":
+            self._intent(fields.mapping(payload, "request"), fields.text(payload, "action_id"), line.number)
+        elif kind == "action_result":
+            self._result(fields.mapping(payload, "result"), line.number)
+        elif kind == "core_input":
+            self._input(payload)
+        elif kind == "projection_delta":
+            self._projection(payload)
+        elif kind != "action_intent":
+            self.source.notes.skip(f"record {kind[:40] or 'without a type'}")
+
+    def finish(self) -> None:
+        """All records are taken: requests without an answer show what was sent."""
+        for action, opened in self._open.items():
+            self.source.notes.skip("request without an answer")
+            if opened.purpose == AGENT:
+                call = ModelCall(at=0, line=opened.line, source_id=action)
+                self._add(Request(opened.messages, call, system=opened.system, tools=self._tools))
+        self._open.clear()
+
+    # -- requests
+
+    def _intent(self, request: JSON, action: str, line: int) -> None:
+        model_input = fields.mapping(request, "model_input")
+        sent = fields.mapping(model_input, "messages")
+        events = [messages.message_event(item, line) for item in fields.objects(sent.get("messages"))]
+        self._take([event for event in events if event is not None], is_whole=fields.text(sent, "type") != "append")
+        catalog = fields.mapping(model_input, "tool_catalog")
+        self._tools = chat.tool_definitions(catalog.get("tools")) or self._tools
+        purpose = fields.text(request, "purpose") or AGENT
+        trigger = fields.text(request, "trigger")
+        self._open[action] = _Open(tuple(self._sent), self._system, line, purpose, trigger)
+
+    def _take(self, events: list[Event], *, is_whole: bool) -> None:
+        if not is_whole:
+            self._sent.extend(events)
+            return
+        system, self._sent = chat.split_system(events)
+        self._system = system or self._system
+
+    def _result(self, result: JSON, line: int) -> None:
+        """The result of a completion waits for the record that has its time; other results are those of tools."""
+        action = fields.text(result, "action_id")
+        if action in self._open:
+            self._answered(action, result, line)
+
+    def _answered(self, action: str, result: JSON, line: int) -> None:
+        opened, body = self._open.pop(action), fields.mapping(result, "result")
+        usage = fields.mapping(body, "usage")
+        call = ModelCall(at=0, line=opened.line, source_id=action, **counts(usage))
+        parts = messages.answer_parts(body.get("parts"))
+        if not parts and call.prompt_tokens is None:
+            self._failed = opened.purpose != COMPACTION
+            self.source.notes.skip("request without an answer")
+            return
+        if call.prompt_tokens:
+            self.facts.call(call.prompt_tokens)
+        if opened.purpose == COMPACTION:
+            trigger = "overflow" if self._failed and opened.trigger == "automatic" else opened.trigger
+            self._declared = Declared(trigger=trigger, summariser=call, line=opened.line)
+            self.requests.append(
+                Request(opened.messages[:-1], call)
+            )  # without the instruction: it shows the last results
+            self.facts.compaction()
+        elif opened.purpose != AGENT:
+            self.side_calls.append(call)
+        else:
+            response = Event(Role.MODEL, parts, line=line) if parts else None
+            self._add(Request(opened.messages, call, response, system=opened.system, tools=self._tools))
+        self._failed = False
+
+    def _add(self, request: Request) -> None:
+        declared, self._declared = self._declared, None
+        if declared is not None:
+            declared = msgspec.structs.replace(declared, length=messages.compacted_length(request.messages))
+        self.requests.append(msgspec.structs.replace(request, declared=declared))
+
+    # -- what stands beside them
+
+    def _input(self, payload: JSON) -> None:
+        settings = fields.mapping(payload, "checkpoint_settings")
+        compaction = fields.mapping(fields.mapping(settings, "context"), COMPACTION)
+        if threshold := fields.tokens(compaction, "token_threshold"):
+            self.threshold = Sourced(threshold, Provenance.RECORDER, THRESHOLD_NOTE)
+        source = fields.mapping(payload, "input")
+        time = fields.timestamp(fields.mapping(source, "determinism"), "time_unix_ms")
+        self.started_at = self.started_at or time
+        action = fields.text(fields.mapping(source, "command"), "action_id")
+        if self.requests and action and self.requests[-1].call.source_id == action:
+            request = self.requests[-1]
+            response = request.response and msgspec.structs.replace(request.response, timestamp=time)
+            call = msgspec.structs.replace(request.call, timestamp=time)
+            self.requests[-1] = msgspec.structs.replace(request, call=call, response=response)
+
+    def _projection(self, payload: JSON) -> None:
+        for change in fields.objects(payload.get("delta")):
+            if entry := fields.mapping(change, "entry"):
+                self.entries.append(entry)
+                self.session_id = self.session_id or fields.text(entry, "sessionId")
+            session = fields.mapping(fields.mapping(change, "state"), "session")
+            self.session_id = self.session_id or fields.text(session, "id")
+            if not self.requests and not self.known_usage:
+                self.known_usage = fields.mapping(session, "contextUsage")
+
+
+def counts(usage: JSON) -> dict[str, Any]:
+    """Counts of a usage as fields of ModelCall, in the spelling of the provider or of the public state."""
+    prompt = fields.first_tokens(usage, "input_tokens", "inputTokens")
+    if not prompt:
+        return {}
+    return {
+        "prompt_tokens": prompt,
+        "cached_tokens": fields.first_tokens(usage, "cached_input_tokens", "cachedInputTokens"),
+        "output_tokens": fields.first_tokens(usage, "output_tokens", "outputTokens"),
+    }

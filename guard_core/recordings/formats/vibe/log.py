@@ -1,0 +1,113 @@
+"""Session logs of Mistral Vibe before 3.0: `messages.jsonl` with `meta.json` beside it, or both in one JSON object.
+
+A log holds the messages of one context and totals of tokens, no counts of calls. A compaction ends it: another log with
+a parent begins with the message that brings the user's messages and the summary. Until 2.0 both parts were one object.
+Source: vibe/core/session of https://github.com/mistralai/mistral-vibe at ac8f1a0 (2.18.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from guard_core.events import Event, Role, TextPart
+from guard_core.recordings.formats.vibe import messages
+from guard_core.recordings.reading import chat, fields, wrong_kinds
+from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import ByteSource
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.views import Inserted
+
+PREFIX = "Another language model started"  # of summaries before the envelope; compact_summary_prefix.md
+THRESHOLD_NOTE = "auto_compact_threshold of the model in meta.json"
+LOST = "The history before the compaction is in the log of the parent."
+
+
+def is_message(value: JSON) -> bool:
+    """Is it a message as only Vibe writes it down."""
+    return fields.text(value, "role") in chat.ROLES and isinstance(value.get("injected"), bool)
+
+
+def is_whole(value: Any) -> bool:
+    """Is it a log of before 2.0: both parts in one object."""
+    metadata = fields.mapping(value, "metadata")
+    return metadata.keys() >= {"session_id", "start_time"} and isinstance(value.get("messages"), list)
+
+
+def is_meta(value: Any) -> bool:
+    """Is it a `meta.json`."""
+    return isinstance(value, dict) and value.keys() >= {"session_id", "start_time", "environment", "git_commit"}
+
+
+class LogReader:
+    """Takes the messages of one log in their order."""
+
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
+        self.source = source
+        self.facts = facts
+        self.meta: JSON = {}
+        self.log = SessionBuilder("mistral-vibe", source)
+
+    def message(self, message: JSON, line: int | None) -> None:
+        """One message; those that Vibe itself put in begin no turn."""
+        event = chat.chat_event(message, line=line, meta=message.get("injected") is True)
+        if event is None:
+            self.source.notes.skip("message of an unknown role")
+            return
+        self.facts.message()
+        self.facts.parts(event.parts)
+        if not len(self.log.events) and not self.log.compactions and _is_summary(event):
+            self._compaction(event)
+            return
+        at = len(self.log.events)
+        name = fields.text(message, "message_id")
+        index = self.log.event(event.role, event.parts, line=line, source_id=name, meta=event.meta)
+        if event.role is Role.MODEL:
+            self.log.calls.append(ModelCall(at=at, response=index, line=line))
+
+    def _compaction(self, event: Event) -> None:
+        self.facts.compaction()
+        self.log.compaction(
+            RecordedCompaction(0, Evidence.MATCHED, "summary", (Inserted(0),), (event,), line=event.line, note=LOST)
+        )
+
+    def session(self) -> Session:
+        """The session when all messages are taken."""
+        stats, config = fields.mapping(self.meta, "stats"), fields.mapping(self.meta, "config")
+        wrong_kinds.check_counts(self.source, stats, ("session_prompt_tokens", "steps"), "meta.json")
+        total, calls = fields.tokens(stats, "session_prompt_tokens"), fields.tokens(stats, "steps")
+        prompt = fields.plain_text(fields.mapping(self.meta, "system_prompt").get("content"))
+        notes = ["Mistral Vibe records tokens per session only, before 3.0."]
+        if not prompt:
+            notes.append("The system prompt is not in the file.")
+        return self.log.session(
+            system=(TextPart(prompt),) if prompt else None,
+            tools=chat.tool_definitions(self.meta.get("tools_available")),
+            agent="Mistral Vibe",
+            source_id=fields.text(self.meta, "session_id"),
+            parent=fields.text(self.meta, "parent_session_id"),
+            title=fields.text(self.meta, "title"),
+            model=fields.text(config, "active_model"),
+            started_at=fields.timestamp(self.meta, "start_time"),
+            threshold=_threshold(config),
+            prompt_tokens_total=total if total and calls else None,
+            total_calls=calls if total and calls else None,
+            notes=tuple(notes),
+        )
+
+
+def _is_summary(event: Event) -> bool:
+    texts = [part.text for part in event.parts if isinstance(part, TextPart)]
+    return event.role is Role.USER and any(
+        text.rstrip().endswith(messages.SUMMARY_END) or text.startswith(PREFIX) for text in texts
+    )
+
+
+def _threshold(config: JSON) -> Sourced | None:
+    """The threshold of the active model, by its alias or name; else that of all models."""
+    active = fields.text(config, "active_model")
+    own: Iterable[JSON] = fields.objects(config.get("models"))
+    chosen = (model for model in own if active in (fields.text(model, "alias"), fields.text(model, "name")))
+    value = fields.tokens(next(chosen, {}), "auto_compact_threshold") or fields.tokens(config, "auto_compact_threshold")
+    return Sourced(value, Provenance.RECORDER, THRESHOLD_NOTE) if value else None

@@ -1,0 +1,146 @@
+"""A session of Mistral Vibe's store (3.0) from its files: journals, chunks and `meta.json`, or any of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from guard_core.events import Event, Role, TextPart, part_text
+from guard_core.recordings.formats.vibe import journal, messages
+from guard_core.recordings.formats.vibe.history import History, before, is_entry, merged
+from guard_core.recordings.formats.vibe.journal import JournalReader
+from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.requests import Request, Thread, threads_of
+from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.sessions import ModelCall, RecordedCompaction, Session
+
+BEFORE = "{} calls before the journal have no tokens in the file; tools that began at one moment count as one call."
+BEGINS = "The journal begins at a snapshot: of what came before, its first request shows what was still sent."
+
+
+def is_chunk(value: object) -> bool:
+    """Is it a chunk of entries or of the context's messages."""
+    if not isinstance(value, list):
+        return False
+    first = next(fields.objects(value), {})
+    return is_entry(first) or is_context(first)
+
+
+def is_context(value: JSON) -> bool:
+    """Is it a message of the context as a snapshot has it."""
+    return value.keys() >= {"message", "source", "turn_index"}
+
+
+class StoreReader:
+    """Takes the files of one session in any order; journals in the order of their names."""
+
+    def __init__(self, source: ByteSource, facts: FactCounter) -> None:
+        self.source = source
+        self.facts = facts
+        self.journal = JournalReader(source, facts)
+        self.meta: JSON = {}
+        self._entries: list[JSON] = []
+        self._contexts: list[tuple[Event, ...]] = []
+
+    def line(self, line: Line) -> None:
+        """A record of a journal."""
+        self.journal.line(line)
+
+    def chunk(self, value: object) -> None:
+        """A chunk: entries, or the messages of a context."""
+        items = list(fields.objects(value))
+        self._entries += [item for item in items if is_entry(item)]
+        inner = [messages.message_event(fields.mapping(item, "message")) for item in items if is_context(item)]
+        events = [event for event in inner if event is not None]
+        if events:
+            self._contexts.append(tuple(chat.split_system(events)[1]))
+
+    def sessions(self) -> list[Session]:
+        """The session, and those of sub-agents in its journal; none where nothing was sent."""
+        self.journal.finish()
+        entries = merged([*self._entries, *self.journal.entries])
+        requests, notes = self._requests(entries)
+        if not requests:
+            return []
+        threads = threads_of(requests)
+        return [self._session(thread, number, notes) for number, thread in enumerate(threads)]
+
+    def _requests(self, entries: list[JSON]) -> tuple[list[Request], list[str]]:
+        """All requests in their order, and what is to be said of those before the journal."""
+        own = self.journal.requests
+        sent = own[0].messages if own else self._last_context(entries)
+        envelope = sent[0] if messages.compacted_length(sent) else None
+        history = History(before(entries, self.journal.started_at) if own else entries, envelope)
+        for request in history.requests:
+            if request.declared is not None:
+                self.facts.compaction()
+        past, declared = history.continued(sent)
+        if not own and not past:  # a chunk of a context alone
+            past = [Request(sent[:at], ModelCall(at=0), sent[at]) for at in range(len(sent)) if _is_answer(sent[at])]
+        answers = sum(request.response is not None for request in past)
+        said = [BEFORE.format(f"{answers:,}")] if past else []
+        if not own:
+            return past, said
+        answered = [place for place, request in enumerate(past) if request.response is not None]
+        if answered and (usage := journal.counts(self.journal.known_usage)):
+            place = answered[-1]
+            past[place] = msgspec.structs.replace(past[place], call=msgspec.structs.replace(past[place].call, **usage))
+            self.facts.call(usage["prompt_tokens"])
+        if declared is not None:
+            self.facts.compaction()
+            own = [msgspec.structs.replace(own[0], declared=declared), *own[1:]]
+        return [*past, *own], said or ([BEGINS] if len(sent) > 1 else [])
+
+    def _last_context(self, entries: list[JSON]) -> tuple[Event, ...]:
+        """Of the snapshots' contexts the one that ends as the entries do, else the longest."""
+        said = [
+            fields.plain_text(entry.get("content")) for entry in entries if fields.text(entry, "role") == "assistant"
+        ]
+        last = said[-1] if said else ""
+        ending = [context for context in self._contexts if last and _ends_with(context, last)]
+        return max(ending or self._contexts, key=len, default=())
+
+    def _session(self, thread: Thread, number: int, notes: Iterable[str]) -> Session:
+        for event in thread.events:
+            self.facts.message()
+            self.facts.parts(event.parts)
+        config = fields.mapping(self.meta, "config")
+        name = fields.text(self.meta, "session_id") or self.journal.session_id
+        said = [*notes] if not number else []
+        if thread.system is None:
+            said.append("The system prompt is not in the file.")
+        if thread.tools is None:
+            said.append("The schemas of the tools are not in the file.")
+        thread.compactions = [_with_counted_summariser(item) for item in thread.compactions]
+        if not number:
+            thread.side_calls.extend(self.journal.side_calls)
+        return thread.session(
+            "mistral-vibe",
+            self.source.limits,
+            agent="Mistral Vibe",
+            source_id=f"{name} {number + 1}" if number else name,
+            parent=name if number else fields.text(self.meta, "parent_session_id"),
+            title=fields.text(self.meta, "title"),
+            model=fields.text(config, "model_name") or fields.text(config, "active_model"),
+            started_at=fields.timestamp(self.meta, "start_time") or thread.calls[0].timestamp,
+            threshold=None if number else self.journal.threshold,
+            notes=tuple(said),
+        )
+
+
+def _is_answer(event: Event) -> bool:
+    return event.role is Role.MODEL
+
+
+def _ends_with(context: tuple[Event, ...], text: str) -> bool:
+    last = context[-1].parts if context else ()
+    return any(isinstance(part, TextPart) and part_text(part).strip() == text.strip() for part in last)
+
+
+def _with_counted_summariser(item: RecordedCompaction) -> RecordedCompaction:
+    """The call of the summariser is known where its tokens are."""
+    known = item.summariser is not None and item.summariser.prompt_tokens is not None
+    return item if known else msgspec.structs.replace(item, summariser=None)

@@ -1,0 +1,97 @@
+"""Mistral Vibe: a threshold that its settings name, 200,000 unless they do, of the tokens of the last answer.
+
+Measured by running 3.0.2: compared before every call; a declared context length of the model sets 80 % of it, rounded
+down, and a configured threshold is taken where it is below that length. Its journal holds the threshold that results.
+Before 3.0 it is compared before turns only (vibe/core/middleware.py of https://github.com/mistralai/mistral-vibe at
+ac8f1a0), 168,000 is that of one profile there, and until 1.1 the default was 100,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.rules.base import (
+    FRACTIONS,
+    LARGEST_LIMIT,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    RuleSetting,
+    Stretch,
+    Typed,
+    part_of,
+    round_limits,
+    whole,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_TOTAL, TOTAL
+from guard_core.sessions import Provenance
+
+DEFAULT = 200_000  # tokens; DEFAULT_AUTO_COMPACT_THRESHOLD
+SHARE = 0.8  # of a declared max_context_length; measured with 262,144
+WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
+OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    settings, threshold, formula = _threshold(stretch, typed)
+    return OwnRule(
+        agent="Mistral Vibe",
+        version=stretch.version,
+        policy="mistral-vibe",
+        profile="current",
+        settings=settings,
+        counter=TOTAL,
+        relation=">=",
+        threshold=threshold,
+        formula=formula,
+        checks=Moment.BEFORE_CALL,
+    )
+
+
+def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...], int, str]:
+    own, length = whole(typed, "auto_compact_threshold"), whole(typed, "max_context_length")
+    if length is None and stretch.window is not None and stretch.window.source is Provenance.USER:
+        length = stretch.window.value
+    settings = []
+    if length is not None:
+        settings.append(RuleSetting("max_context_length", length, "tokens", Provenance.USER, "typed in"))
+    if own is not None:
+        settings.append(RuleSetting("auto_compact_threshold", own, "tokens", Provenance.USER, "typed in"))
+    if own is not None and (length is None or own < length):
+        return tuple(settings), own, f"auto_compact_threshold {own:,}"
+    if length is not None:
+        return tuple(settings), part_of(SHARE, length), f"{SHARE * 100:g} % of {length:,}"
+    if (known := stretch.threshold) is not None:
+        setting = RuleSetting("auto_compact_threshold", known.value, "tokens", known.source, known.note)
+        return (setting,), known.value, f"{known.value:,} (in the file)"
+    setting = RuleSetting("auto_compact_threshold", DEFAULT, "tokens", Provenance.ASSUMED, "default")
+    return (setting,), DEFAULT, f"{DEFAULT:,} (default)"
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """The default, shares of windows, and thresholds typed by hand."""
+    default = rule(stretch, typed)
+    yield Hypothesis(default.formula, default.threshold or DEFAULT, 0)
+    yield Hypothesis(f"{DEFAULT:,} (default)", DEFAULT, 1)
+    for window, other in (*((window, 0) for window in WINDOWS), *windows_of(stretch)):
+        yield Hypothesis(f"{SHARE * 100:g} % of {window:,}", part_of(SHARE, window), other + 1)
+        for share in FRACTIONS:
+            yield Hypothesis(f"{share * 100:g} % of {window:,}", part_of(share, window), other + 2)
+    for limit in (*OTHERS, *round_limits(LARGEST_LIMIT)):
+        yield Hypothesis(f"auto_compact_threshold {limit:,}", limit, 1)
+
+
+AGENT = Agent(
+    format="mistral-vibe",
+    label="Mistral Vibe",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_TOTAL,
+    names={
+        "auto_compact_threshold": "of the model or of all, in tokens; as much as the context length has no effect",
+        "max_context_length": "as the model declares it, in tokens",
+    },
+)
