@@ -66,6 +66,10 @@ class Form(msgspec.Struct, frozen=True):
         """What it did to a message, for a person."""
         raise NotImplementedError
 
+    def touches(self, kind: int) -> bool:
+        """May it change parts of a kind (guard_core.costs)."""
+        raise NotImplementedError
+
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         """The columns of parts (guard_core.costs.PART_COLUMNS) as the form leaves them; removed parts are GONE."""
         raise NotImplementedError
@@ -129,6 +133,9 @@ class Joined(Form, frozen=True):
     @property
     def words(self) -> str:
         return "; ".join(form.words for form in self.forms)
+
+    def touches(self, kind: int) -> bool:
+        return any(form.touches(kind) for form in self.forms)
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         for form in self.forms:

@@ -22,10 +22,17 @@ PART_TYPES = {CALL: ToolCallPart, RESULT: ToolResultPart, MEDIA: MediaPart, REAS
 
 
 class Edit(Form, frozen=True):
-    """A form that changes each part by itself. `of` is the kind of part that it changes."""
+    """A form that changes each part of one kind by itself."""
 
-    of: ClassVar[int] = RESULT
     which: tuple[int, ...] = ()
+
+    @property
+    def of(self) -> int:
+        """The kind of part that it changes."""
+        return RESULT
+
+    def touches(self, kind: int) -> bool:
+        return kind == self.of
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         chosen = parts["kind"] == self.of
@@ -111,17 +118,23 @@ class Replaced(Edit, frozen=True):
 
 @brings_form
 class Ends(Edit, frozen=True):
-    """Tool results of more than `over` characters cut to their first `head` and last `tail`, `marker` between them."""
+    """Tool results (or, with `what` text, texts) of more than `over` characters cut to their first `head` and last
+    `tail`, `marker` between them."""
 
     kind: ClassVar[str] = "ends"
+    what: str = "result"
     head: int = 0
     tail: int = 0
     over: int = 0
     marker: str = ""
 
     @property
+    def of(self) -> int:
+        return KIND_NAMES[self.what]
+
+    @property
     def words(self) -> str:
-        return f"result cut to its first {self.head:,} and last {self.tail:,} characters"
+        return f"{self.what} cut to its first {self.head:,} and last {self.tail:,} characters"
 
     def applies(self, parts: PartColumns) -> Bools:
         return np.asarray(parts["chars"] > max(self.over, self.head + self.tail))
@@ -136,12 +149,13 @@ class Ends(Edit, frozen=True):
         columns["heuristic"] = parts["name_chars"] // 4 + columns["bytes"] // 4
         return {**columns, "chars": np.full(len(old), kept + marker["chars"])}
 
-    def part(self, part: ToolResultPart) -> Part:
-        old = value_text(part.content)
+    def part(self, part: ToolResultPart | TextPart) -> Part:
+        old = part.text if isinstance(part, TextPart) else value_text(part.content)
         if len(old) <= max(self.over, self.head + self.tail):
             return part
-        end = old[len(old) - self.tail :] if self.tail else ""
-        return msgspec.structs.replace(part, content=old[: self.head] + self.marker + end)
+        new = old[: self.head] + self.marker + (old[len(old) - self.tail :] if self.tail else "")
+        name = "text" if isinstance(part, TextPart) else "content"
+        return msgspec.structs.replace(part, **{name: new})
 
 
 @brings_form
@@ -149,8 +163,11 @@ class Arguments(Edit, frozen=True):
     """The arguments of calls replaced by a JSON value, `value`."""
 
     kind: ClassVar[str] = "arguments"
-    of: ClassVar[int] = CALL
     value: Any = {}
+
+    @property
+    def of(self) -> int:
+        return CALL
 
     @property
     def words(self) -> str:
@@ -169,9 +186,12 @@ class WithoutCalls(Edit, frozen=True):
     """Calls taken away, or, with `before` or `after`, replaced by a text: those two and the tool's name between."""
 
     kind: ClassVar[str] = "without calls"
-    of: ClassVar[int] = CALL
     before: str = ""
     after: str = ""
+
+    @property
+    def of(self) -> int:
+        return CALL
 
     @property
     def words(self) -> str:
@@ -198,23 +218,15 @@ class Removed(Edit, frozen=True):
     what: str = "reasoning"
 
     @property
+    def of(self) -> int:
+        return KIND_NAMES[self.what]
+
+    @property
     def words(self) -> str:
         return f"{self.what} removed"
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
-        chosen = parts["kind"] == KIND_NAMES[self.what]
-        if self.which:
-            chosen &= np.isin(place_in_event(parts, KIND_NAMES[self.what]), self.which)
-        gone = {"kind": GONE, **dict.fromkeys(SIZES, 0)}
-        return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in gone.items()}}
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        return {"kind": GONE, **dict.fromkeys(SIZES, 0)}
 
-    def message(self, event: Event) -> Event:
-        kind, place = PART_TYPES[KIND_NAMES[self.what]], 0
-        kept: list[Part] = []
-        for part in event.parts:
-            if isinstance(part, kind):
-                place += 1
-                if not self.which or place - 1 in self.which:
-                    continue
-            kept.append(part)
-        return event if len(kept) == len(event.parts) else msgspec.structs.replace(event, parts=tuple(kept))
+    def part(self, part: Any) -> None:
+        return None

@@ -38,6 +38,9 @@ class Shortened(Form, frozen=True):
         what = "result cut to" if self.part == RESULT else "message cut to"
         return f"{what} its first and last {self.size // 2:,} bytes"
 
+    def touches(self, kind: int) -> bool:
+        return kind == self.part
+
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         old, chars = parts["bytes"], parts["chars"]
         sizes = _pruned_sizes(old, chars) if self.size < 0 else _capped_sizes(old, self.size)

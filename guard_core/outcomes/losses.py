@@ -114,7 +114,7 @@ def _verbatim(ledger: Ledger, view: View) -> Ranges:
 
 
 def _cuts_messages(span: Span) -> bool:
-    return bool(span.form) and get_form(span.form).kind == TEXT
+    return bool(span.form) and get_form(span.form).touches(TEXT)
 
 
 def _gaps(ranges: Ranges, stop: int) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.errors import UnknownName
-from guard_core.policies import codex, contextguard, hermes, inspect_ai, none, pi
+from guard_core.policies import codex, contextguard, hermes, inspect_ai, langchain, none, pi
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
 from guard_core.policies.settings import PolicyKind, Profile, Setting
 
@@ -34,6 +34,7 @@ POLICIES: dict[str, PolicyKind] = {
         hermes.KIND,
         pi.KIND,
         *inspect_ai.KINDS,
+        *langchain.KINDS,
     )
 }
 DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents

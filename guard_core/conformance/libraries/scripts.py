@@ -189,6 +189,9 @@ class RecordedUsage(msgspec.Struct, frozen=True):
         counts = self.tokens[start:stop]
         return CountedRun(np.maximum(counts, 0), counts >= 0, np.full(stop - start, PROVIDER))
 
+    def overhead(self, heuristic: int) -> int:
+        return 0
+
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
 
@@ -201,4 +204,4 @@ def usage_of(run: LibraryRun, rows: tuple[int, ...]) -> RecordedUsage:
 
 def arguments_json(arguments: Any) -> str:
     """The arguments of a call as the files count them: JSON with sorted keys."""
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+    return json.dumps(arguments, sort_keys=True)

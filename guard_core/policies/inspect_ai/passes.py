@@ -79,7 +79,7 @@ class InspectPolicy(ListPolicy):
                 step = self.applied(request, state, messages)
             except SummaryFailed as error:
                 failed = msgspec.structs.replace(state, calls=state.calls + 1)
-                return Outcome(request.messages, failed, error=f"the summariser failed: {error}")
+                return Outcome(request.view, failed, error=f"the summariser failed: {error}")
             messages, state = step.messages, step.state
             passes.append(step.record)
             total = self.total(request, messages)
@@ -88,8 +88,8 @@ class InspectPolicy(ListPolicy):
             before = total
         if total > request.limit:
             still = f"{total:,} tokens are still over the threshold of {request.limit:,}"
-            return Outcome(request.messages, state, error=still)
-        return Outcome(messages, state, tuple(passes))
+            return Outcome(request.view, state, error=still)
+        return Outcome(view_of(request.ledger, messages), state, tuple(passes))
 
     def total(self, request: Request, messages: list[Message]) -> int:
         """The library's estimate of a list with the tools."""

@@ -21,7 +21,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
-from guard_core.policies.pieces.messages import Costs, Message, messages_of, view_of
+from guard_core.policies.pieces.messages import Costs, Message, messages_of
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.trace import (
@@ -82,9 +82,10 @@ class Sizes(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a library made of its list at a step. `error`: it raised this, and its list is as it was."""
+    """What a library made of its list at a step, as a view (`view_of`). `error`: it raised this, and its list is as it
+    was."""
 
-    messages: list[Message]
+    view: View
     state: Any
     passes: tuple[Pass, ...] = ()
     error: str = ""
@@ -146,12 +147,11 @@ class Request(NamedTuple):
 @dataclass(frozen=True)
 class ListPolicy:
     """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
-    request is edited anew. `compares` is the unit of the count. See the functions below `what a library says`."""
+    request is edited anew. See the functions below `what a library says`."""
 
     settings: Any
     name: ClassVar[str] = ""
     keeps: ClassVar[bool] = True
-    compares: ClassVar[str] = TOKENS
     own_columns: ClassVar[tuple[Column, ...]] = ()
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL,)
     state_type: ClassVar[type] = ListMemory
@@ -161,6 +161,11 @@ class ListPolicy:
         return (*COLUMNS, *(MESSAGE_COLUMNS if self.compares == MESSAGES else ()), *self.own_columns)
 
     # ---- what a library says
+
+    @property
+    def compares(self) -> str:
+        """The unit of the number that it compares: TOKENS or MESSAGES."""
+        return TOKENS
 
     def costs(self) -> Costs:
         """What it adds up over its messages."""
@@ -175,8 +180,12 @@ class ListPolicy:
         return sizes.messages if self.compares == MESSAGES else sizes.whole
 
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        """Where it acts."""
+        """Where the number is over the limit."""
         return counted > limit
+
+    def acts(self, ledger: Ledger, at: Ints, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        """Where it acts, at steps over `at` events; the same as `over` unless other things than the count matter."""
+        return self.over(counted, limit)
 
     def compact(self, request: Request, state: Any) -> Outcome:
         """What it makes of its list when its count is over its limit."""
@@ -224,7 +233,7 @@ class ListPolicy:
             **self._compared(int(counted[0]), limit),
             **self._remembered(state),
         }
-        if not self.over(counted, limit)[0]:
+        if not self.acts(ledger, at, counted, limit)[0]:
             return Decision(view, state, evidence)
         request = Request(check, view, int(counted[0]), limit, costs)
         return self._acted(request, state, self.compact(request, state), evidence)
@@ -234,7 +243,7 @@ class ListPolicy:
         check, costs, before = request.check, request.costs, request.view
         if outcome.error:
             return Decision(before, outcome.state, {**evidence, "held": RAISED})
-        view = view_of(check.ledger, outcome.messages)
+        view = outcome.view
         if outcome.held:
             return Decision(before, outcome.state, {**evidence, "held": outcome.held})
         head = head_of(view, check.at)
@@ -274,7 +283,7 @@ class ListPolicy:
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         counted = self.counted(self.sizes(ledger, head, at, counts.tokens[:-1], counts.as_of[:-1]))
         limit = self.limit(run.window)
-        over = self.over(counted, limit)
+        over = self.acts(ledger, at, counted, limit)
         size = int(np.argmax(over)) if over.any() else stop - start
         columns |= self._compared(counted, np.full(stop - start, limit))
         columns |= {name: np.full(stop - start, value) for name, value in self._remembered(state).items()}
@@ -310,7 +319,7 @@ class ListPolicy:
         size = len(counted)
         return {
             **self._compared(counted, np.full(size, limit)),
-            "fired": self.over(counted, limit).astype(np.int64),
+            "fired": np.asarray(self.over(counted, limit), dtype=np.int64),
             "last_prompt": last,
             "last_step": as_of,
         }
@@ -331,4 +340,4 @@ class ListPolicy:
 
 def failed(request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:
     """A summariser's error that leaves the library."""
-    return Outcome(request.messages, msgspec.structs.replace(state, calls=state.calls + 1), error=str(error))
+    return Outcome(request.view, msgspec.structs.replace(state, calls=state.calls + 1), error=str(error))

@@ -1,0 +1,168 @@
+"""ClearToolUsesEdit: in each request over the trigger the results of all but the newest tool calls are cleared."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from guard_core.costs import tool_key
+from guard_core.forms import Arguments, Replaced
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.langchain.counting import APPROXIMATE
+from guard_core.policies.langchain.settings import ClearSettings
+from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, calls_of, roles_of, view_of
+from guard_core.usage import normal
+from guard_core.views import Span, View
+
+CLEARED = "[cleared]"  # langchain 1.4.7: what a cleared result says
+
+
+class Clearing(NamedTuple):
+    """What can be cleared of a log: the events with tool results in order, of each whether it can be cleared, and the
+    view of the log with all that can be. `most` is the number of results after which clearing stops."""
+
+    results: Ints
+    clearable: list[bool]
+    view: View
+    starts: list[int]
+    most: int
+
+
+class ClearToolUses(ListPolicy):
+    """The policy; see the package."""
+
+    name: ClassVar[str] = "langchain-clear-tool-uses"
+    keeps: ClassVar[bool] = False
+    settings: ClearSettings
+
+    def costs(self) -> Costs:
+        return APPROXIMATE
+
+    def limit(self, window: int) -> int:
+        return self.settings.trigger
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        ledger, at = request.ledger, request.check.at
+        clearing = self._clearing(ledger)
+        count = int(np.searchsorted(clearing.results, at)) - self.settings.keep
+        count = min(count, clearing.most)
+        while count > 0 and not clearing.clearable[count - 1]:
+            count -= 1
+        if count <= 0:
+            return Outcome(request.view, state)
+        last = int(clearing.results[count - 1])
+        return Outcome(
+            (*self._cleared(ledger, clearing, last), *((Span(last + 1, at),) if last + 1 < at else ())), state
+        )
+
+    def _clearing(self, ledger: Ledger) -> Clearing:
+        """What can be cleared, once for a ledger and the settings."""
+        settings = self.settings
+        key = f"{self.name} {settings.exclude_tools} {settings.clear_tool_inputs} {settings.clear_at_least}"
+        if key not in ledger.derived:
+            ledger.derived[key] = self._of_ledger(ledger)
+        found: Clearing = ledger.derived[key]
+        return found
+
+    def _of_ledger(self, ledger: Ledger) -> Clearing:
+        roles = roles_of(ledger)
+        results = np.flatnonzero(roles == TOOL)
+        owners = self._owners(ledger, roles, results)
+        clearable = [owner >= 0 for owner in owners]
+        cleared = {event for event, owner in zip(results.tolist(), owners, strict=True) if owner >= 0}
+        messages = [self._formed(ledger, event, cleared) for event in range(ledger.event_count)]
+        view = view_of(ledger, messages)
+        starts = [segment.start for segment in view if isinstance(segment, Span)]
+        most = self._most(ledger, results.tolist(), owners)
+        return Clearing(results, clearable, view, starts, most)
+
+    def _owners(self, ledger: Ledger, roles: Ints, results: Ints) -> list[int]:
+        """For each event with results the answer whose calls they answer; -1 where they are not cleared: the call is
+        not in the answer just before, or its tool is left alone."""
+        names = (name.strip() for name in self.settings.exclude_tools.split(","))
+        excluded = {tool_key(name) for name in names if name}
+        answers = np.append(np.flatnonzero(roles == ASSISTANT), -1)
+        before = answers[np.searchsorted(answers[:-1], results) - 1].tolist()
+        parts, owners = ledger.parts, []
+        for event, answer in zip(results.tolist(), before, strict=True):
+            first, stop = ledger.part_starts[event : event + 2].tolist()
+            calls = [row for row in parts["answers"][first:stop].tolist() if row >= 0]
+            own = bool(calls) and all(int(parts["event"][row]) == answer for row in calls)
+            allowed = not any(int(parts["tool"][row]) in excluded for row in calls)
+            owners.append(answer if own and allowed else -1)
+        return owners
+
+    @property
+    def _form(self) -> str:
+        """The form of cleared results and, with their arguments cleared, of the answers that called for them."""
+        replaced = Replaced(text=CLEARED).name
+        return f"{replaced}+{Arguments().name}" if self.settings.clear_tool_inputs else replaced
+
+    def _formed(self, ledger: Ledger, event: int, cleared: set[int]) -> Message:
+        """An event where some events with results are cleared."""
+        if event in cleared:
+            return Message(event, self._form)
+        if not self.settings.clear_tool_inputs:
+            return Message(event)
+        calls = calls_of(ledger, Message(event))
+        which = tuple(place for place, row in enumerate(calls) if self._answer_to(ledger, row) in cleared)
+        if len(which) == len(calls):
+            return Message(event, self._form if calls else "")
+        return Message(event, Arguments(which=which).name if which else "")
+
+    def _answer_to(self, ledger: Ledger, call: int) -> int:
+        """The event with the result of a call, -1: none."""
+        if "answer to call" not in ledger.derived:
+            parts = ledger.parts
+            rows = np.flatnonzero(parts["answers"] >= 0)
+            pairs = zip(parts["answers"][rows].tolist(), parts["event"][rows].tolist(), strict=True)
+            ledger.derived["answer to call"] = dict(pairs)
+        found: dict[int, int] = ledger.derived["answer to call"]
+        return found.get(call, -1)
+
+    def _cleared(self, ledger: Ledger, clearing: Clearing, last: int) -> View:
+        """The log up to event `last` with all results cleared that can be; of the answer that called for the last of
+        them only the arguments of calls whose results are cleared."""
+        group = last
+        while group > 0 and int(roles_of(ledger)[group]) != ASSISTANT:
+            group -= 1
+        head = _clipped(clearing, group)
+        cleared = {event for event in range(group, last + 1) if self._is_clearable(clearing, event)}
+        tail = view_of(ledger, [self._formed(ledger, event, cleared) for event in range(group, last + 1)])
+        return normal((*head, *tail))
+
+    def _is_clearable(self, clearing: Clearing, event: int) -> bool:
+        place = int(np.searchsorted(clearing.results, event))
+        return place < len(clearing.results) and int(clearing.results[place]) == event and clearing.clearable[place]
+
+    def _most(self, ledger: Ledger, results: list[int], owners: list[int]) -> int:
+        """How many results are looked at before enough is reclaimed."""
+        least = self.settings.clear_at_least
+        if not least:
+            return len(results)
+        plain, saved = APPROXIMATE.prefix(ledger), 0
+        cleared: dict[int, list[int]] = {}
+        for place, (event, owner) in enumerate(zip(results, owners, strict=True)):
+            if owner < 0:
+                continue
+            saved += int(plain[event + 1] - plain[event]) - APPROXIMATE.message(ledger, Message(event, self._form))
+            if self.settings.clear_tool_inputs:
+                earlier = set(cleared.setdefault(owner, []))
+                before = APPROXIMATE.message(ledger, self._formed(ledger, owner, earlier))
+                cleared[owner].append(event)
+                saved += before - APPROXIMATE.message(ledger, self._formed(ledger, owner, {*earlier, event}))
+            if saved >= least:
+                return place + 1
+        return len(results)
+
+
+def _clipped(clearing: Clearing, stop: int) -> View:
+    """The view of the log with all cleared, up to event `stop`."""
+    count = int(np.searchsorted(clearing.starts, stop))
+    head = clearing.view[:count]
+    last = head[-1] if head else None
+    if isinstance(last, Span) and last.stop > stop:
+        return (*head[:-1], Span(last.start, stop, last.form))
+    return head

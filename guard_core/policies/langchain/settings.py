@@ -1,0 +1,126 @@
+"""The settings of LangChain's policies, with their sources."""
+
+from __future__ import annotations
+
+import msgspec
+
+from guard_core.errors import SettingError
+from guard_core.policies.settings import CHOICE, COUNT, SWITCH, TEXT, Setting
+
+_EDIT = "langchain 1.4.7, ClearToolUsesEdit"
+_TRIM = "langchain-core 1.7.2, trim_messages"
+ROLES = {
+    **dict.fromkeys(("human", "user"), "human"),
+    **dict.fromkeys(("ai", "assistant"), "ai"),
+    "tool": "tool",
+    "system": "system",
+}
+
+
+class ClearSettings(msgspec.Struct, frozen=True):
+    """Of ClearToolUsesEdit."""
+
+    trigger: int = 100_000
+    keep: int = 3
+    clear_at_least: int = 0
+    clear_tool_inputs: bool = False
+    exclude_tools: str = ""
+
+
+class TrimSettings(msgspec.Struct, frozen=True):
+    """Of trim_messages."""
+
+    max_tokens: int = 100_000
+    counter: str = "tokens"
+    strategy: str = "last"
+    start_on: str = ""
+    end_on: str = ""
+    include_system: bool = False
+    allow_partial: bool = False
+
+    def __post_init__(self) -> None:
+        if self.strategy == "first" and (self.start_on or self.include_system):
+            raise SettingError("start_on and include_system go with the strategy last only")
+        for name in ("start_on", "end_on"):
+            roles_named(getattr(self, name), name)
+
+
+def roles_named(text: str, what: str) -> frozenset[str]:
+    """The kinds of messages that a setting names. Raises SettingError."""
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in ROLES:
+            raise SettingError(f"{what} names {', '.join(ROLES)}, not {name[:40]!r}")
+    return frozenset(ROLES[name] for name in names)
+
+
+CLEAR_SETTINGS = (
+    Setting(
+        "trigger",
+        "Trigger",
+        COUNT,
+        100_000,
+        "a request over it is edited; system prompt and tools are not counted",
+        _EDIT,
+        unit="tokens",
+        main=True,
+        sweep=(30_000, 100_000),
+    ),
+    Setting(
+        "keep",
+        "Results kept",
+        COUNT,
+        3,
+        "newest tool results that stay",
+        _EDIT,
+        unit="tool results",
+        main=True,
+        sweep=(1, 3, 10),
+    ),
+    Setting(
+        "clear_at_least",
+        "Cleared at least",
+        COUNT,
+        0,
+        "clearing stops when so much is reclaimed; 0: all old results are cleared",
+        _EDIT,
+        unit="tokens",
+    ),
+    Setting("clear_tool_inputs", "Clear arguments", SWITCH, False, "arguments of cleared calls go, too", _EDIT),
+    Setting("exclude_tools", "Tools left alone", TEXT, "", "names of tools, separated by commas", _EDIT),
+)
+TRIM_SETTINGS = (
+    Setting(
+        "max_tokens",
+        "Limit",
+        COUNT,
+        100_000,
+        "most tokens (or messages, see counter) of a request; the library has no default",
+        _TRIM,
+        main=True,
+        sweep=(30_000, 100_000),
+    ),
+    Setting(
+        "counter",
+        "Counted in",
+        CHOICE,
+        "tokens",
+        "tokens: characters / 4; messages: their number",
+        _TRIM,
+        choices=("tokens", "messages"),
+    ),
+    Setting(
+        "strategy",
+        "Messages kept",
+        CHOICE,
+        "last",
+        "the newest or the oldest messages",
+        _TRIM,
+        choices=("last", "first"),
+        main=True,
+    ),
+    Setting("start_on", "Begins with", TEXT, "", "kinds of messages with which the kept ones may begin", _TRIM),
+    Setting("end_on", "Ends with", TEXT, "", "kinds of messages with which the kept ones may end", _TRIM),
+    Setting("include_system", "Keep system message", SWITCH, False, "a leading system message stays", _TRIM),
+    Setting("allow_partial", "Part of a message", SWITCH, False, "lines of the message that does not fit stay", _TRIM),
+)

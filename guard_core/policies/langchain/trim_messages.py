@@ -1,0 +1,186 @@
+"""`trim_messages`: as many messages from one end of the list as fit."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import MEDIA, TEXT
+from guard_core.events import TextPart, ToolResultPart, value_text
+from guard_core.forms import Ends, Removed
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.langchain.counting import APPROXIMATE
+from guard_core.policies.langchain.settings import TrimSettings, roles_named
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Outcome, Request
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, Message, roles_of, view_of
+from guard_core.usage import normal
+from guard_core.views import Span, View
+
+NAMES = ("human", "ai", "tool", "system")  # by role, as guard_core.policies.pieces.messages numbers them
+ONE = Costs("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
+
+
+class Kept(NamedTuple):
+    """Events `start` to `stop` (exclusive) stay, and perhaps a part of the event before or behind them."""
+
+    start: int
+    stop: int
+    partial: Message | None = None
+
+
+class TrimMessages(ListPolicy):
+    """The policy; see the package."""
+
+    name: ClassVar[str] = "langchain-trim-messages"
+    keeps: ClassVar[bool] = False
+    settings: TrimSettings
+
+    @property
+    def compares(self) -> str:
+        return MESSAGES if self.settings.counter == "messages" else TOKENS
+
+    def costs(self) -> Costs:
+        return ONE if self.compares == MESSAGES else APPROXIMATE
+
+    def limit(self, window: int) -> int:
+        return self.settings.max_tokens
+
+    @cached_property
+    def _start_on(self) -> frozenset[str]:
+        return roles_named(self.settings.start_on, "start_on")
+
+    @cached_property
+    def _end_on(self) -> frozenset[str]:
+        return roles_named(self.settings.end_on, "end_on")
+
+    def acts(self, ledger: Ledger, at: Ints, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        over = self.over(counted, limit)
+        if self._end_on:
+            over = over | ~self._is(ledger, self._end_on)[at - 1]
+        if self._start_on and ledger.event_count:
+            first = 1 if self._has_system(ledger) else 0
+            over = over | ((at > first) & ~self._is(ledger, self._start_on)[min(first, ledger.event_count - 1)])
+        return np.asarray(over & (at > 0))
+
+    def _is(self, ledger: Ledger, names: frozenset[str]) -> NDArray[np.bool_]:
+        """Which events are messages of some kinds."""
+        return np.isin(roles_of(ledger), [NAMES.index(name) for name in names])
+
+    def _has_system(self, ledger: Ledger) -> bool:
+        """Is there a leading system message that stays."""
+        return self.settings.include_system and ledger.event_count > 0 and int(roles_of(ledger)[0]) == SYSTEM_ROLE
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        ledger, at = request.ledger, request.check.at
+        kept = self._last(request, ledger, at) if self.settings.strategy == "last" else self._first(request, ledger, at)
+        return Outcome(kept, state)
+
+    def _first(self, request: Request, ledger: Ledger, at: int) -> View:
+        """The oldest messages."""
+        prefix = self.costs().prefix(ledger)
+        stop = int(np.searchsorted(prefix[: at + 1], self.settings.max_tokens, side="right")) - 1
+        partial = None
+        if self.settings.allow_partial and stop < at:
+            partial = self._part_of(request, stop, self.settings.max_tokens - int(prefix[stop]), last=False)
+        if self._end_on:
+            allowed = self._is(ledger, self._end_on)
+            partial = partial if partial is not None and allowed[partial.event] else None
+            if partial is None:
+                fitting = np.flatnonzero(allowed[:stop])
+                stop = int(fitting[-1]) + 1 if len(fitting) else 0
+        return _view(ledger, Kept(0, stop, partial), after=True)
+
+    def _last(self, request: Request, ledger: Ledger, at: int) -> View:
+        """The newest messages, behind a leading system message where that stays."""
+        if self._end_on:
+            fitting = np.flatnonzero(self._is(ledger, self._end_on)[:at])
+            at = int(fitting[-1]) + 1 if len(fitting) else 0
+        prefix, first = self.costs().prefix(ledger), 1 if at and self._has_system(ledger) else 0
+        room = max(0, self.settings.max_tokens - int(prefix[first]))
+        start = max(int(np.searchsorted(prefix[: at + 1], int(prefix[at]) - room, side="left")), first)
+        partial = None
+        if self.settings.allow_partial and start > first:
+            partial = self._part_of(request, start - 1, room - int(prefix[at] - prefix[start]), last=True)
+        if self._start_on:
+            allowed = self._is(ledger, self._start_on)
+            partial = partial if partial is not None and allowed[partial.event] else None
+            if partial is None:
+                fitting = np.flatnonzero(allowed[start:at])
+                start = start + int(fitting[0]) if len(fitting) else at
+        view = _view(ledger, Kept(start, at, partial), after=False)
+        return normal((Span(0, 1), *view)) if first else view
+
+    def _part_of(self, request: Request, event: int, room: int, *, last: bool) -> Message | None:
+        """The part of an event that fits: without blocks where it has pictures, else the first or last lines of its
+        text. Without the texts of a session its lines are taken as equally long."""
+        ledger, costs = request.ledger, self.costs()
+        first, stop = ledger.part_starts[event : event + 2].tolist()
+        kinds = ledger.parts["kind"][first:stop].tolist()
+        images = kinds.count(MEDIA)
+        if images:
+            for form in _without_blocks(images, last=last):
+                message = Message(event, form)
+                if costs.message(ledger, message) <= room:
+                    return message
+            if last:
+                return None
+        text_kind = "text" if TEXT in kinds else "result"
+        lines = _lines(request, event)
+        kept = _most_lines(lines, last=last)
+        base = Message(event, _without_blocks(images, last=last)[-1] if images else "")
+        low, high = 0, len(kept)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if costs.message(ledger, base.joined(_cut(kept[middle - 1], text_kind, last=last))) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        return base.joined(_cut(kept[low - 1], text_kind, last=last)) if low else None
+
+
+def _cut(chars: int, what: str, *, last: bool) -> str:
+    """The form of a text of which the first or last characters stay."""
+    return (Ends(tail=chars, what=what) if last else Ends(head=chars, what=what)).name
+
+
+def _without_blocks(images: int, *, last: bool) -> list[str]:
+    """The forms of a message with a text and pictures that loses one of them after the other."""
+    forms, gone = [], [Removed(what="text").name] if last else []
+    if last:
+        forms.append(gone[0])
+    for count in range(1, images if last else images + 1):
+        which = tuple(range(count)) if last else tuple(range(images - count, images))
+        forms.append("+".join([*gone, Removed(what="media", which=which).name]))
+    return forms
+
+
+def _lines(request: Request, event: int) -> list[int]:
+    """Characters of the lines of an event's text, with their ends."""
+    ledger, session = request.ledger, request.check.session
+    if session is not None:
+        parts = session.events[event].parts
+        texts = [part.text for part in parts if isinstance(part, TextPart)]
+        texts += [value_text(part.content) for part in parts if isinstance(part, ToolResultPart)]
+        first, *others = (texts[0] if texts else "").split("\n")[::-1]
+        return [*(len(line) + 1 for line in others[::-1]), len(first)] if texts and texts[0] else []
+    first_row, stop = ledger.part_starts[event : event + 2].tolist()
+    if first_row == stop:
+        return []
+    chars, count = int(ledger.parts["chars"][first_row]), int(ledger.parts["line_breaks"][first_row]) + 1
+    ends = [chars * number // count for number in range(count + 1)]
+    return [ends[number + 1] - ends[number] for number in range(count)] if chars else []
+
+
+def _most_lines(lines: list[int], *, last: bool) -> list[int]:
+    """Characters of one line, two lines and so on, from one end."""
+    return list(accumulate(lines[::-1] if last else lines))
+
+
+def _view(ledger: Ledger, kept: Kept, *, after: bool) -> View:
+    span: View = (Span(kept.start, kept.stop),) if kept.start < kept.stop else ()
+    part = view_of(ledger, [kept.partial]) if kept.partial is not None else ()
+    return normal((*span, *part) if after else (*part, *span))

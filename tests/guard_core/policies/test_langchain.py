@@ -1,0 +1,132 @@
+"""LangChain's policies do what the library does."""
+
+import pytest
+
+from guard_core.errors import SettingError
+from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.requests import materialise
+from guard_core.sessions import ModelCall, Session
+from tests.guard_core.conformance.libraries import check_equals_the_library
+
+
+@pytest.mark.parametrize("policy", ["langchain-clear-tool-uses", "langchain-trim-messages"])
+def test_it_equals_recorded_runs_of_the_library(policy):
+    check_equals_the_library(policy)
+
+
+def user(text):
+    return Event(Role.USER, (TextPart(text),))
+
+
+def result(id_, size, name="read"):
+    return Event(Role.USER, (ToolResultPart(name, "y" * size, id_),))
+
+
+def answer(*ids, name="read"):
+    return Event(Role.MODEL, tuple(ToolCallPart(name, {"at": "here"}, id_) for id_ in ids))
+
+
+PARALLEL = [user("Go"), answer("a", "b", "c"), *(result(id_, 2_000) for id_ in "abc")]
+
+
+def last_request(events, name, texts=True, **settings):
+    """The messages of a request over all events, and the trace."""
+    session = Session(tuple(events), (ModelCall(at=len(events)),))
+    trace = replay(Ledger.of(session), get_policy(name, **settings), window=10_000, session=session if texts else None)
+    return materialise(trace.view(0, len(events)), session), trace
+
+
+def contents(messages):
+    return [part.content[:9] for event in messages for part in event.parts if isinstance(part, ToolResultPart)]
+
+
+def arguments(messages):
+    return [part.arguments for event in messages for part in event.parts if isinstance(part, ToolCallPart)]
+
+
+def test_old_results_are_cleared_within_parallel_calls():
+    messages, trace = last_request(PARALLEL, "langchain-clear-tool-uses", trigger=1_000, keep=1)
+    assert contents(messages) == ["[cleared]", "[cleared]", "yyyyyyyyy"]
+    assert trace.columns["edited"].tolist() == [1]
+
+
+def test_only_arguments_of_cleared_calls_are_cleared():
+    settings = {"trigger": 1_000, "keep": 1, "clear_tool_inputs": True}
+    messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", **settings)
+    assert arguments(messages) == [{}, {}, {"at": "here"}]
+
+
+def test_clearing_stops_when_enough_is_reclaimed():
+    messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", trigger=1_000, keep=0, clear_at_least=900)
+    assert contents(messages) == ["[cleared]", "[cleared]", "yyyyyyyyy"]
+
+
+def test_results_whose_call_is_not_in_the_answer_before_them_stay():
+    events = [user("Go"), answer("a"), answer("b"), result("a", 5_000), result("b", 5_000)]
+    messages, _ = last_request(events, "langchain-clear-tool-uses", trigger=1_000, keep=0)
+    assert contents(messages) == ["yyyyyyyyy", "[cleared]"]
+
+
+def test_the_list_itself_stays_whole():
+    events = [*PARALLEL, answer("d"), result("d", 10)]
+    calls = tuple(ModelCall(at=at) for at in (5, 7))
+    session = Session(tuple(events), calls)
+    trace = replay(Ledger.of(session), get_policy("langchain-clear-tool-uses", trigger=1_000, keep=3), window=9_999)
+    assert trace.columns["contents_sent"].tolist() == [5, 7]
+    assert [record.step for record in trace.compactions] == [1]
+
+
+def test_an_edit_that_clears_nothing_more_is_no_further_compaction():
+    events = [*PARALLEL, user("more"), user("and more")]
+    session = Session(tuple(events), tuple(ModelCall(at=at) for at in (5, 6, 7)))
+    trace = replay(Ledger.of(session), get_policy("langchain-clear-tool-uses", trigger=1_000, keep=1), window=9_999)
+    assert trace.columns["fired"].tolist() == [1, 0, 0]
+    assert trace.columns["edited"].tolist() == [1, 1, 1]
+
+
+def test_trimming_keeps_the_newest_that_fit():
+    messages, _ = last_request([user("x" * 400)] * 10, "langchain-trim-messages", max_tokens=320)
+    assert len(messages) == 3
+
+
+def test_trimming_keeps_the_oldest_that_fit():
+    events = [user("first"), *[user("x" * 400)] * 9]
+    messages, _ = last_request(events, "langchain-trim-messages", max_tokens=320, strategy="first")
+    assert messages == tuple(events[:4])
+
+
+def test_trimming_may_part_a_result_from_its_call():
+    messages, _ = last_request(PARALLEL, "langchain-trim-messages", max_tokens=1_100)
+    assert contents(messages) == ["yyyyyyyyy"] * 2
+    assert arguments(messages) == []
+
+
+def test_messages_before_the_first_allowed_one_are_left_out_even_if_all_fit():
+    events = [answer("a"), result("a", 10), user("Go")]
+    messages, _ = last_request(events, "langchain-trim-messages", max_tokens=10_000, start_on="human")
+    assert messages == (events[2],)
+
+
+def test_lines_of_the_message_that_does_not_fit_may_stay():
+    events = [user("one\ntwo\nthree\n" + "x" * 30), user("last")]
+    settings = {"max_tokens": 18, "allow_partial": True}
+    messages, _ = last_request(events, "langchain-trim-messages", **settings)
+    assert messages[0].parts[0].text == "three\n" + "x" * 30
+    cut, _ = last_request(events, "langchain-trim-messages", texts=False, **settings)
+    assert 0 < len(cut[0].parts[0].text) < 44
+
+
+def test_pictures_may_stay_without_their_text():
+    events = [Event(Role.USER, (TextPart("x" * 4_000), MediaPart("image/png", 70))), user("last")]
+    messages, _ = last_request(events, "langchain-trim-messages", max_tokens=150, allow_partial=True)
+    assert messages[0].parts == (MediaPart("image/png", 70),)
+
+
+def test_settings_that_the_library_refuses_are_refused():
+    with pytest.raises(SettingError, match="strategy last only"):
+        get_policy("langchain-trim-messages", strategy="first", start_on="human")
+    with pytest.raises(SettingError, match="not 'robot'"):
+        get_policy("langchain-trim-messages", end_on="robot")
