@@ -157,7 +157,11 @@ def _seen(source: ByteSource) -> str:
         case Shape.SQLITE:
             return _database(source)
         case Shape.ZIP:
-            return "a ZIP archive (only Inspect's .eval is read; unpack any other and import its files)"
+            if source.is_folder:
+                return "a folder without a session that is kept in several files (name a file in it)"
+            return (
+                "a ZIP archive (only Inspect's .eval and sessions of Kimi CLI and Mistral Vibe are read; unpack others)"
+            )
         case Shape.TEXT:
             return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
         case Shape.LINES:

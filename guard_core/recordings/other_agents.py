@@ -1,7 +1,7 @@
 """Sessions of agents that no reader knows yet, recognised so that none is read as another agent's.
 
-Their files resemble known ones: Factory Droid's lines are linked as pi's are, Goose's and Kimi's messages have roles as
-a chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens, their tool calls or both
+Their files resemble known ones: Factory Droid's lines are linked as pi's are, Goose's messages have roles as a
+chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens, their tool calls or both
 silently. Each is known here by keys and kinds that only it writes.
 """
 
@@ -19,7 +19,6 @@ _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that ident
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
 _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
 _GOOSE_BLOCKS = frozenset({"toolRequest", "toolResponse", "frontendToolRequest", "toolConfirmationRequest"})
-_KIMI_ROLES = frozenset({"_system_prompt", "_checkpoint", "_usage"})
 _LANGFUSE_KINDS = frozenset({"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"})
 
 
@@ -60,12 +59,6 @@ def _is_goose_line(record: JSON) -> bool:
     return any(fields.text(block, "type") in _GOOSE_BLOCKS for block in fields.objects(record.get("content")))
 
 
-def _is_kimi_line(record: JSON) -> bool:
-    """A line of the context, or one of the wire, whose header is Kimi Code's, too."""
-    is_wire = "timestamp" in record and "payload" in fields.mapping(record, "message")
-    return is_wire or fields.text(record, "role") in _KIMI_ROLES
-
-
 def _is_amp_message(record: JSON) -> bool:
     """A message numbered within its thread, or a tool's result under Amp's own spelling."""
     blocks = fields.objects(record.get("content"))
@@ -90,7 +83,6 @@ def _is_langfuse_trace(value: JSON) -> bool:
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Factory Droid": _is_droid_line,
     "Goose": _is_goose_line,
-    "Kimi CLI": _is_kimi_line,
     "Amp": _is_amp_message,
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {

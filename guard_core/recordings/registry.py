@@ -15,6 +15,7 @@ from guard_core.recordings.formats.copilot import format as copilot_cli
 from guard_core.recordings.formats.gemini import format as gemini_cli
 from guard_core.recordings.formats.hermes import format as hermes
 from guard_core.recordings.formats.inspect_ai import format as inspect_log
+from guard_core.recordings.formats.kimi_cli import format as kimi_cli
 from guard_core.recordings.formats.kimi_code import format as kimi_code
 from guard_core.recordings.formats.langchain import format as langchain
 from guard_core.recordings.formats.openai import completions as openai_chat
@@ -39,6 +40,7 @@ FORMATS: list[RecordingFormat] = [
     mini_swe_agent.FORMAT,
     swe_agent.FORMAT,
     copilot_cli.FORMAT,
+    kimi_cli.FORMAT,
     kimi_code.FORMAT,
     mistral_vibe.FORMAT,
     openhands.FORMAT,

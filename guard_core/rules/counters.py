@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import HAS_RESULT, MEDIA, MODEL, RESULT, SYSTEM, TEXT, USER
+from guard_core.costs import HAS_RESULT, MEDIA, MODEL, RESULT, STARTS_TURN, SYSTEM, TEXT, USER
 from guard_core.counts import CompactionCounts, counted_compactions
 from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Session
@@ -155,14 +155,13 @@ def sent_together(ledger: Ledger) -> Ints:
 
 
 def appended_texts(ledger: Ledger) -> Ints:
-    """Kimi CLI: floor(characters / 4) of the text parts of what it appends at once: the results of one answer, or one
-    message. Pictures and calls count nothing."""
+    """Kimi CLI: floor(characters / 4) of the texts of what it appends at once: the results of one answer, or what the
+    user said. Pictures count nothing, and what the software says by itself comes behind the check."""
     parts, flags = ledger.parts, ledger.events["flags"]
-    readable = (parts["kind"] == TEXT) | (parts["kind"] == RESULT)
+    chars = ledger.by_event(np.where((parts["kind"] == TEXT) | (parts["kind"] == RESULT), parts["chars"], 0))
     results = (flags & HAS_RESULT) > 0
-    chars = ledger.by_event(np.where(readable, parts["chars"], 0))
-    ends = _at_ends(np.where(results, chars, 0), results, lambda total: total // 4)
-    return np.asarray(np.where(results, ends, chars // 4))
+    said = np.where((flags & STARTS_TURN) > 0, chars // 4, 0)
+    return np.asarray(said + _at_ends(np.where(results, chars, 0), results, lambda total: total // 4))
 
 
 def _at_ends(sizes: Ints, member: NDArray[np.bool_], counted: Callable[[Ints], Ints]) -> Ints:

@@ -144,7 +144,7 @@ def with_hypotheses(interval: Interval, variants: Iterable[Hypothesis]) -> Inter
     inside: dict[int, Hypothesis] = {}
     for item in variants:
         is_listed = not item.changes or None not in (interval.above, interval.at_most)
-        if item.threshold > 0 and is_listed and interval.contains(item.threshold):
+        if (item.threshold > 0 or not item.changes) and is_listed and interval.contains(item.threshold):
             known = inside.get(item.threshold)
             if known is None or item.changes < known.changes:
                 inside[item.threshold] = item

@@ -299,7 +299,8 @@ class StretchChecks:
         """The checks at which the rule fires and the agent did not compact."""
         if self.rule is None or self.rule.threshold is None:
             return
-        quiet = np.flatnonzero(self.rows & self.can & (self.checks.place < 0) & (self.counts >= self.rule.threshold))
+        quiet = np.flatnonzero(self.rows & self.can & (self.checks.place < 0) & (self.counts != UNKNOWN))
+        quiet = quiet[self.counts[quiet] >= self.rule.threshold]
         for row in quiet:
             if self.rule.fires(int(self.counts[row])):
                 yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)

@@ -233,6 +233,49 @@ def _qwen_chat() -> bytes:
     return _json({**head, "messages": [asked, {"id": "q1", "timestamp": TIME, **said}]})
 
 
+def _kimi_context() -> bytes:
+    call = {"type": "function", "id": "c1", "function": {"name": "ReadFile", "arguments": '{"path": "a.txt"}'}}
+    return lines(
+        {"role": "_system_prompt", "content": "Be brief."},
+        {"role": "_checkpoint", "id": 0},
+        {"role": "user", "content": WORDS},
+        {"role": "_checkpoint", "id": 1},
+        {"role": "_usage", "token_count": 100},
+        {"role": "assistant", "content": [], "tool_calls": [call]},
+        {"role": "_usage", "token_count": 105},
+        {"role": "tool", "content": _text("a.txt"), "tool_call_id": "c1"},
+        {"role": "_checkpoint", "id": 2},
+        {"role": "_usage", "token_count": 140},
+        {"role": "assistant", "content": _text("Done")},
+        {"role": "_usage", "token_count": 145},
+    )
+
+
+def _kimi_wire() -> bytes:
+    def shown(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+        return {"timestamp": 1_770_000_000.5, "message": {"type": kind, "payload": payload}}
+
+    def usage(prompt: int) -> dict[str, Any]:
+        counts = {"input_other": prompt, "output": 5, "input_cache_read": 0, "input_cache_creation": 0}
+        told = {"context_tokens": prompt, "max_context_tokens": 262_144, "token_usage": counts, "message_id": "m"}
+        return shown("StatusUpdate", told)
+
+    call = {"type": "function", "id": "c1", "function": {"name": "ReadFile", "arguments": '{"path": "a.txt"}'}}
+    result = {"is_error": False, "output": "a.txt", "message": "1 line read.", "display": []}
+    return lines(
+        {"type": "metadata", "protocol_version": "1.9"},
+        shown("TurnBegin", {"user_input": WORDS}),
+        shown("StepBegin", {"n": 1}),
+        shown("ToolCall", call),
+        usage(100),
+        shown("ToolResult", {"tool_call_id": "c1", "return_value": result}),
+        shown("StepBegin", {"n": 2}),
+        shown("ContentPart", {"type": "text", "text": "Done"}),
+        usage(140),
+        shown("TurnEnd", {}),
+    )
+
+
 def _sample() -> dict[str, Any]:
     talk = [{**message, "id": f"m{n}"} for n, message in enumerate((*CHAT[:2], CHAT[4]))]
     output = {"model": "m", "choices": [{"message": talk[2]}], "usage": INPUT}
@@ -416,6 +459,8 @@ SEEDS: dict[str, bytes] = {
     "gemini-cli as printed": _gemini_printed(),
     "qwen-code": _qwen(),
     "qwen-code of one value": _qwen_chat(),
+    "kimi-cli": _kimi_context(),
+    "kimi-cli wire": _kimi_wire(),
     "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
     "otlp": _otlp(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),

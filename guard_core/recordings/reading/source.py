@@ -89,6 +89,7 @@ class ByteSource:
         self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
         self.shelve_from = SHELVED_FROM  # bytes from which a source is large
         self.early: EarlyEvents | None = None  # gets the events of a large source while it is read
+        self.is_folder = False  # the archive is a folder's
         self._data = data
         self._path = path
         self._temporary: list[Path] = []
@@ -111,7 +112,8 @@ class ByteSource:
         limits: Limits | None = None,
         progress: Progress | None = None,
     ) -> ByteSource:
-        """The bytes of a path, a binary file object or bytes. A gzip stream is inflated, other archives are refused.
+        """The bytes of a path, a binary file object or bytes. A gzip stream is inflated, a folder becomes a ZIP
+        archive, archives of other kinds are refused.
 
         Raises LimitExceeded, UnknownFormat (an archive), DamagedRecording (empty, UTF-16, a broken gzip stream).
         """
@@ -499,11 +501,11 @@ def _opened(recording: str | os.PathLike[str] | bytes | IO[bytes], *, strict: bo
 
 
 def _packed(folder: Path, *, strict: bool, limits: Limits) -> ByteSource:
-    """A folder as a zip archive of its files in a temporary file. Raises LimitExceeded."""
+    """A folder's files as a ZIP archive in a temporary file."""
     source = ByteSource(None, None, strict=strict, limits=limits)
-    target = source._path = source._temporary_file()
+    source._path, source.is_folder = source._temporary_file(), True
     try:
-        pack(folder, target, limits)
+        pack(folder, source._path, limits)
     except BaseException:
         source.close()
         raise

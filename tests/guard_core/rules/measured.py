@@ -23,6 +23,7 @@ RUNS = (
     "codex/default",
     "gemini-cli/default",
     "hermes/default-200k",
+    "kimi-cli/default",
     "kimi-code/default",
     "mistral-vibe/default",
     "opencode/default",

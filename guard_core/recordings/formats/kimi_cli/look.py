@@ -1,0 +1,55 @@
+"""A first look at a wire or a context of Kimi CLI: tokens of each answer, and compactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from guard_core.recordings.formats.kimi_cli.messages import COMPACTED
+from guard_core.recordings.reading import fields, looks
+from guard_core.recordings.reading.first_look import FirstLook
+from guard_core.recordings.reading.source import ByteSource
+
+
+class _Message(msgspec.Struct, gc=False):
+    type: str = ""
+    payload: msgspec.Raw = msgspec.Raw()
+
+
+class _Line(msgspec.Struct, gc=False):
+    """One line, as far as it shows a call or a compaction."""
+
+    message: _Message | None = None
+    role: str = ""
+    token_count: int | None = None
+    content: msgspec.Raw = msgspec.Raw()
+
+
+def look(source: ByteSource) -> FirstLook:
+    """Calls and compactions from one quick pass."""
+    calls = looks.Calls()
+    window, pending = 0, None
+    for line in looks.lines_of(source, _Line):
+        if line.message is not None and line.message.type == "CompactionEnd":
+            calls.compacted()
+        elif line.message is not None and line.message.type == "StatusUpdate":
+            payload = looks.value_of(line.message.payload)
+            calls.call(_prompt(payload))
+            window = fields.tokens(payload, "max_context_tokens") or window
+        elif line.role == "_usage":
+            pending = looks.tokens_of(line.token_count)
+        elif line.role == "_checkpoint":
+            pending = None
+        elif line.role == "assistant":
+            calls.call(pending)
+            pending = None
+        elif line.role == "user" and COMPACTED.encode() in bytes(line.content):
+            calls.compacted()
+    return msgspec.structs.replace(calls.look(), window=window)
+
+
+def _prompt(payload: Any) -> int:
+    usage = fields.mapping(payload, "token_usage")
+    names = ("input_other", "input_cache_read", "input_cache_creation")
+    return sum(fields.tokens(usage, name) or 0 for name in names)

@@ -1,0 +1,57 @@
+"""The files of one session in a ZIP archive. Each is read as a recording of its own, whose problems name it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from guard_core.errors import RecordingError
+from guard_core.recordings.reading.source import ByteSource
+from guard_core.recordings.reading.zip_entries import ZipEntries
+
+
+class Bundle:
+    """The files in an archive. Use as a context manager."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._stream = source.stream()
+        try:
+            self._entries = ZipEntries(self._stream, source.size, source.limits)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def names(self) -> list[str]:
+        """The paths of the files, in the order of the archive."""
+        return self._entries.names()
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[ByteSource | None]:
+        """A file; None where it is empty. What is noted of it, or wrong with it, names it."""
+        outer, data = self._source, self._entries.read(name)
+        if not data:
+            yield None
+            return
+        try:
+            with ByteSource.open(data, strict=outer.strict, limits=outer.limits) as inner:
+                inner.watch = outer.watch
+                yield inner
+        except RecordingError as error:
+            raise type(error)(f"{_shown(name)}: {error.reason}", line=error.line, column=error.column) from error
+        for problem in inner.notes.problems:
+            outer.notes.problem(f"{_shown(name)}: {problem.message}", problem.line, problem.column)
+        outer.notes.mended += inner.notes.mended
+        outer.notes.folded += inner.notes.folded
+        for kind, count in inner.notes.skipped.items():
+            outer.notes.skipped[kind] = outer.notes.skipped.get(kind, 0) + count
+
+
+def _shown(name: str) -> str:
+    return ascii(name[-80:])[1:-1]

@@ -1,0 +1,133 @@
+"""Kimi CLI: 85 % of the window, but at most what leaves 50,000 tokens of it free.
+
+Measured by running 1.40.0 (212,144 of 262,144) and 1.52.0 (a window of 50,000 or less is compacted before every call).
+Recordings have the protocol of the wire instead of a version: 1.8 came with 1.28, which counts what waits, too; 1.4
+with 1.20, by when there was the share (from 1.17 on); up to then the reserve alone, as src/kimi_cli/soul of each shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from guard_core.costs import HAS_RESULT
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules.base import (
+    NO_WINDOW,
+    RESERVES,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    Stretch,
+    Typed,
+    chosen,
+    fraction,
+    round_limits,
+    whole,
+    window_setting,
+    windows_of,
+)
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter, appended_texts
+from guard_core.rules.versions import numbers
+
+RATIO, RESERVE = 0.85, 50_000  # compaction_trigger_ratio, reserved_context_size (tokens): src/kimi_cli/config.py
+LEAST_RATIO, MOST_RATIO = 0.5, 0.99  # what that file allows
+KEPT = 2  # messages of the user or the model that are never summarised: soul/compaction.py
+PENDING_FROM, RATIO_FROM = (1, 8), (1, 3)  # protocols of the wire
+WINDOWS = (131_072, 256_000, 262_144, 1_048_576)  # tokens, of models of Moonshot AI and others
+RATIOS = tuple(percent / 100 for percent in range(50, 100))
+WAITING = Counter(
+    TOTAL_PENDING,
+    "prompt and output tokens of the last answer, and text characters / 4 of what was appended since",
+    appended_texts,
+)
+
+
+def profile_of(version: str) -> str:
+    """The group of versions with the same rule, by the protocol of the wire; the newest where that is not known."""
+    protocol = numbers(version.removeprefix("wire "))
+    if not protocol or protocol >= PENDING_FROM:
+        return "1.28"
+    return "1.17" if protocol >= RATIO_FROM else "before-1.17"
+
+
+def counter(stretch: Stretch) -> Counter:
+    """The count that the version compares."""
+    return WAITING if profile_of(stretch.version) == "1.28" else LAST_TOTAL
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window, profile = stretch.window, profile_of(stretch.version)
+    reserved = chosen("reserved_context_size", whole(typed, "reserved_context_size"), RESERVE, "tokens", "default")
+    typed_ratio = fraction(typed, "compaction_trigger_ratio", LEAST_RATIO, MOST_RATIO)
+    share = chosen("compaction_trigger_ratio", typed_ratio, RATIO, "of the window", "default")
+    reserve = int(reserved.value or 0)
+    ratio = None if profile == "before-1.17" else share.value
+    return OwnRule(
+        agent="Kimi CLI",
+        version=stretch.version,
+        policy="kimi-cli",
+        profile=profile,
+        settings=(window_setting(window), reserved, *(() if ratio is None else (share,))),
+        counter=counter(stretch).name,
+        relation=">=",
+        threshold=threshold_of(window.value, reserve, ratio) if window else None,
+        formula=_formula(window.value, reserve, ratio) if window else f"window − {reserve:,} (reserve)",
+        checks=Moment.BEFORE_CALL,
+        reason="" if window else NO_WINDOW,
+    )
+
+
+def threshold_of(window: int, reserve: int, ratio: float | None) -> int:
+    """The smallest whole count at which one of the two conditions holds; below 1 where every count is enough."""
+    if ratio is None:
+        return window - reserve
+    return min(window - reserve, math.ceil(window * ratio))
+
+
+def _formula(window: int, reserve: int, ratio: float | None) -> str:
+    if ratio is not None and threshold_of(window, reserve, ratio) < window - reserve:
+        return f"{ratio * 100:g} % of {window:,}"
+    always = ", so before every call" if window <= reserve else ""
+    return f"{window:,} − {reserve:,} (reserve){always}"
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other windows, reserves and shares."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    usual = int(default.settings[1].value or RESERVE)
+    for window, other in windows_of(stretch, WINDOWS):
+        for reserve in dict.fromkeys((usual, RESERVE, *RESERVES, *round_limits(window // 2))):
+            changes = other + (reserve != usual)
+            yield Hypothesis(_formula(window, reserve, None), window - reserve, changes)
+        for ratio in dict.fromkeys((RATIO, *RATIOS)):
+            yield Hypothesis(f"{ratio * 100:g} % of {window:,}", math.ceil(window * ratio), other + (ratio != RATIO))
+
+
+def held(ledger: Ledger, checks: Checks) -> Ints:
+    """Checks, before any compaction, at which all messages would be kept: then nothing is summarised."""
+    own = np.asarray((ledger.events["flags"] & HAS_RESULT) == 0, dtype=np.int64)
+    messages = np.append(0, np.cumsum(own))[checks.stop]
+    compacted = np.cumsum(checks.place >= 0) > 0
+    return np.asarray((messages <= KEPT) & ~compacted, dtype=np.int64)
+
+
+AGENT = Agent(
+    format="kimi-cli",
+    label="Kimi CLI",
+    rule=rule,
+    variants=variants,
+    counter=counter,
+    names={
+        "reserved_context_size": "loop_control.reserved_context_size, in tokens",
+        "compaction_trigger_ratio": "loop_control.compaction_trigger_ratio, a fraction of the window (0.5 to 0.99)",
+    },
+    held=held,
+    held_reason="the newest two messages are kept, and there are no others",
+)
