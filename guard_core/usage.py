@@ -56,10 +56,6 @@ class Usage(Protocol):
         `form` if one is named."""
         ...
 
-    def overhead(self, heuristic: int) -> int:
-        """The count of system prompt and tools alone, whose heuristic estimate is `heuristic`."""
-        ...
-
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         """What a reader of the counts must know; `compacted`: of a replay that made compactions of its own."""
         ...
@@ -82,9 +78,6 @@ class RatioUsage:
         tokens = (heuristics * self.ratio).astype(np.int64)
         source = np.full(stop - start, MODELLED, dtype=np.int64)
         return CountedRun(tokens, np.arange(start, stop) >= self.reported_from, source)
-
-    def overhead(self, heuristic: int) -> int:
-        return int(heuristic * self.ratio)
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
@@ -172,9 +165,6 @@ class AttributedUsage:
     @cached_property
     def _savings(self) -> dict[str, Ints]:
         return {}
-
-    def overhead(self, heuristic: int) -> int:
-        return self.attribution.overhead
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""

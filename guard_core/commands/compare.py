@@ -16,7 +16,7 @@ from guard_core.outcomes.comparing import Compared, candidates, compared
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import may_state_rules, stated_rules
 from guard_core.outcomes.outcome import Costs
-from guard_core.outcomes.words import assumptions, dollars
+from guard_core.outcomes.words import assumptions, dollars, forecast_words
 from guard_core.prices import UNIT
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
@@ -81,7 +81,7 @@ def report(facts: Facts, rows: list[Compared], ahead: Forecast) -> dict[str, Any
         "window_source": {"source": facts.window.source, "note": facts.window.note},
         "prices": [rates.note for rates in dict.fromkeys(prices.rates) if rates],
         "without_price": prices.unknown,
-        "assumptions": assumptions(prices, ahead),
+        "assumptions": assumptions(prices),
         "forecast": ahead,
         "text_floor": text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value)),
         "rows": [_row(item) for item in rows],
@@ -116,7 +116,8 @@ def _text(facts: Facts, rows: list[Compared], ahead: Forecast) -> str:
             cli.table(HEADER, [_cells(item) for item in rows], left=1),
             "",
             *(line for item in rows for line in _remarks(item)),
-            *assumptions(Prices.of(facts.session, facts.ledger), ahead),
+            *assumptions(Prices.of(facts.session, facts.ledger)),
+            *filter(None, [forecast_words(ahead)]),
             *_floor(text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value))),
         ]
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
@@ -57,7 +57,7 @@ class Form(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The name that gives this form again (`get_form`)."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
-        plain = {field.name: field.default for field in msgspec.structs.fields(self)}
+        plain = _defaults(type(self))
         given = {name: value for name, value in values.items() if value != plain[name]}
         return f"{self.kind}:{msgspec.json.encode(given, order='deterministic').decode()}" if given else self.kind
 
@@ -98,6 +98,12 @@ class Form(msgspec.Struct, frozen=True):
         if column not in of_event:
             return np.zeros(ledger.event_count, dtype=np.int64)
         return ledger.by_event(of_event[column]())
+
+
+@cache
+def _defaults(form: type[Form]) -> dict[str, Any]:
+    """The values of a form that its name leaves out. Looked up once: a replay names thousands of forms."""
+    return {field.name: field.default for field in msgspec.structs.fields(form)}
 
 
 def _difference(new: PartColumns, old: PartColumns, sizes: Callable[[PartColumns], Ints]) -> Ints:

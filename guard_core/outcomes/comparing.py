@@ -11,7 +11,6 @@ from guard_core.findings.facts import Facts
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.losses import StatedRule
 from guard_core.outcomes.outcome import PolicyOutcome, recorded_outcome, replayed_outcome
-from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES, PolicyKind
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
@@ -55,14 +54,15 @@ def compared(
     facts: Facts,
     chosen: Sequence[Candidate],
     *,
+    window: int | None = None,
     rules: Sequence[StatedRule] | None = None,
     summarizer: Summarizer | None = None,
     each: Callable[[int], object] = lambda done: None,
 ) -> Iterator[Compared]:
     """The rows one after the other: the recording, where there is one, then each policy.
 
-    Replays are in the session's window, with the settings that the recording gives to its own agent's policy. `each`
-    hears how many steps of all are done, and what it raises ends the work.
+    Replays are in the session's window, or in `window` tokens, with the settings that the recording gives to its own
+    agent's policy. `each` hears how many steps of all are done, and what it raises ends the work.
     """
     prices = Prices.of(facts.session, facts.ledger)
     size = facts.ledger.step_count
@@ -78,7 +78,7 @@ def compared(
             trace = replay(
                 facts.ledger,
                 policy,
-                window=facts.window.value,
+                window=facts.window.value if window is None else window,
                 usage=facts.usage,
                 summarizer=summarizer,
                 request="" if simulated else None,
@@ -89,8 +89,3 @@ def compared(
             yield Compared(item, None, problem=str(error))
             continue
         yield Compared(item, outcome, trace)
-
-
-def sent_by(facts: Facts, item: Compared) -> SentRequests:
-    """The requests of a row."""
-    return SentRequests.recorded(facts) if item.trace is None else SentRequests.replayed(facts, item.trace)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
-from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, TEXT, USER
+from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
 from guard_core.events import Event, TextPart
-from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
 from guard_core.usage import normal
@@ -73,28 +72,38 @@ def rule_sentences(event: Event) -> int:
 def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     """The losses of a side; `rules` None: nobody looked for them."""
     ledger, size = sent.ledger, sent.ledger.step_count
+    ats = ledger.steps["at"]
     users = np.flatnonzero(ledger.events["flags"] & STARTS_TURN).tolist()
-    seen = bisect_left(users, int(ledger.steps["at"].max(initial=0)))
+    seen = bisect_left(users, int(ats.max(initial=0)))
+    texts = Verbatim(ledger, np.array([*users, *(rule.event for rule in rules or ())], dtype=np.int64))
+    pairs = Pairs(ledger)
     missing = np.zeros(len(users) + 1, dtype=np.int64)
     parted = 0
-    pairs = Pairs(ledger)
     for start, stop in _stretches(sent):
-        view = sent.view(start)[0]
-        for first, last in _gaps(_verbatim(ledger, view), int(ledger.steps["at"][start])):
-            low, high = bisect_left(users, first), bisect_left(users, last)
-            missing[low] += 1
-            missing[high] -= 1
-        parted += (stop - start) if pairs.are_parted(view, int(ledger.steps["at"][start])) else 0
-    last_view = _verbatim(ledger, sent.view(size - 1)[0]) if size else []
-    kept = sum(rule.sentences for rule in rules or () if _holds(last_view, rule.event))
-    total = sum(rule.sentences for rule in rules or () if size and rule.event < int(ledger.steps["at"][size - 1]))
+        view, at = sent.view(start)[0], int(ats[start])
+        for first, last in _gaps(texts.ranges(view), at):
+            missing[bisect_left(users, first)] += 1
+            missing[bisect_left(users, last)] -= 1
+        parted += (stop - start) if pairs.are_parted(view, at) else 0
+    total, kept = _rules(sent, texts, rules or ())
     return Losses(
         requests=seen,
         requests_dropped=int((np.cumsum(missing[:seen]) > 0).sum()),
-        rules=total if rules is not None else -1,
-        rules_gone=total - kept if rules is not None else -1,
+        rules=total if rules is not None and size else -1,
+        rules_gone=total - kept if rules is not None and size else -1,
         parted_steps=parted,
     )
+
+
+def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> tuple[int, int]:
+    """How many sentences state a rule before the last request, and how many of them it has."""
+    size = sent.ledger.step_count
+    if not size:
+        return 0, 0
+    stated = [rule for rule in rules if rule.event < int(sent.ledger.steps["at"][size - 1])]
+    ranges = texts.ranges(sent.view(size - 1)[0])
+    kept = [rule for rule in stated if any(first <= rule.event < last for first, last in ranges)]
+    return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in kept)
 
 
 def _stretches(sent: SentRequests) -> Iterator[tuple[int, int]]:
@@ -103,18 +112,36 @@ def _stretches(sent: SentRequests) -> Iterator[tuple[int, int]]:
     return ((start, stop) for start, stop in pairwise(edges) if start < stop)
 
 
-def _verbatim(ledger: Ledger, view: View) -> Ranges:
-    """The ranges of events that a view has as they are, in the log's order. A form changes tool results, or single
-    messages of users: those that it cuts are not there as they are."""
-    ranges: Ranges = []
-    for segment in normal(view):
-        if isinstance(segment, Span) and not _cuts_messages(segment):
-            ranges.append((segment.start, segment.stop))
-    return sorted(ranges)
+@dataclass
+class Verbatim:
+    """Where views have some messages of the log (`events`) as they are. A form may change them, or only the messages
+    between them."""
 
+    ledger: Ledger
+    events: Ints
+    _changed: dict[str, list[int]] = field(default_factory=dict)
 
-def _cuts_messages(span: Span) -> bool:
-    return bool(span.form) and get_form(span.form).touches(TEXT)
+    def ranges(self, view: View) -> Ranges:
+        """Sorted ranges of events: those of the messages asked for that are in them are as they were."""
+        ranges: Ranges = []
+        for segment in normal(view):
+            if isinstance(segment, Span):
+                ranges += self._unchanged(segment)
+        return sorted(ranges)
+
+    def _unchanged(self, span: Span) -> Iterator[tuple[int, int]]:
+        place = span.start
+        for event in self._changed_by(span.form) if span.form else ():
+            if span.start <= event < span.stop:
+                yield place, event
+                place = event + 1
+        yield place, span.stop
+
+    def _changed_by(self, form: str) -> list[int]:
+        if form not in self._changed:
+            changed = self.ledger.changed_by(form)
+            self._changed[form] = np.unique(self.events[changed[self.events]]).tolist()
+        return self._changed[form]
 
 
 def _gaps(ranges: Ranges, stop: int) -> Iterator[tuple[int, int]]:
@@ -126,10 +153,6 @@ def _gaps(ranges: Ranges, stop: int) -> Iterator[tuple[int, int]]:
         place = max(place, last)
     if place < stop:
         yield place, stop
-
-
-def _holds(ranges: Ranges, event: int) -> bool:
-    return any(first <= event < last for first, last in ranges)
 
 
 @dataclass(frozen=True)

@@ -99,16 +99,10 @@ class SentRequests:
         if self.compacted[step]:
             kept -= _kinds(before)
         view = common_beginning(self.ledger, before, after, kept.keys())
-        usage = self.facts.usage
-        if not view:
-            return usage.overhead(self._estimator.fixed)
-        heuristic = self._estimator.fixed + sum(map(self._estimator.segment, view)) if self._is_estimated else 0
-        return usage.one(step, view, heuristic, epoch).tokens
-
-    @property
-    def _is_estimated(self) -> bool:
-        """Does the provider of this session count by the policy's estimate, as that of a simulation does."""
-        return self.ledger.usage_ratio is not None
+        if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
+            heuristic = self._estimator.fixed + sum(map(self._estimator.segment, view))
+            return self.facts.usage.one(step, view, heuristic, epoch).tokens
+        return self.facts.usage.one(step, view, 0, epoch).tokens if view else self.facts.attribution.overhead
 
     @cached_property
     def _estimator(self) -> Estimator:

@@ -17,23 +17,22 @@ def dollars(amount: int) -> str:
     return f"{'−' if amount < 0 and float(text.replace(',', '')) else ''}${text}"
 
 
-def assumptions(prices: Prices, ahead: Forecast) -> tuple[str, ...]:
+def assumptions(prices: Prices) -> tuple[str, ...]:
     """What every figure of a comparison rests on."""
-    return (
+    kept = (
         "Replays keep the recorded turns and answers; from the first request that differs on, prompt tokens are "
-        f"modelled.{_errors(ahead)}",
-        _cache_words(prices),
-        _price_words(prices),
+        "modelled."
     )
+    return kept, _cache_words(prices), _price_words(prices)
 
 
-def _errors(ahead: Forecast) -> str:
-    known = {name: found for name, found in ahead.items() if found is not None}
-    if not known:
-        return ""
+def forecast_words(ahead: Forecast) -> str:
+    """How far off modelled counts of this session are; "" where that was not measured."""
     names = {"1": "1 call ahead", "10": "10 calls", "50": "50 calls", "compaction": "after a compaction"}
-    parts = [f"{names[name]} {100 * found.mape:.1f} %" for name, found in known.items()]
-    return f" Forecasts of this session's own counts, made from the past only, are off by: {', '.join(parts)}."
+    parts = [f"{names[name]} {100 * found.mape:.1f} %" for name, found in ahead.items() if found is not None]
+    if not parts:
+        return ""
+    return f"Forecasts of this session's own counts, made from the past only, are off by: {', '.join(parts)}."
 
 
 def _cache_words(prices: Prices) -> str:

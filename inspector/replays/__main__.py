@@ -22,7 +22,18 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the server, whose
 import msgspec  # noqa: E402
 
 from guard_core.errors import GuardError  # noqa: E402
-from inspector.replays.messages import Ask, Failed, Message, Page, Progress, Ready, Task, read, write  # noqa: E402
+from inspector.replays.messages import (  # noqa: E402
+    REPLAY,
+    Ask,
+    Failed,
+    Message,
+    Page,
+    Progress,
+    Ready,
+    Task,
+    read,
+    write,
+)
 
 SAY_EVERY = 0.2  # seconds between two words about progress
 NICENESS = 5  # other pages go first
@@ -50,19 +61,21 @@ def _listen(source: IO[bytes], asked: SimpleQueue[Message | None]) -> None:
 
 
 def _replayed(task: Task, out: IO[bytes]) -> Ready | Failed:
-    """Replay, and compute everything that pages will ask of it."""
+    """Do the task, and compute everything that pages will ask of it."""
     import django
 
     django.setup()
     from inspector.models import Session
     from inspector.project import memory
-    from inspector.replays import analysis
+    from inspector.replays import analysis, comparing
     from inspector.storage.byte_cache import keep_for_good
 
     keep_for_good()
     memory.keep_little()
     try:
         row = Session.unscoped.select_related("recording").get(pk=task.session, deleted=None)
+        if task.work != REPLAY:
+            comparing.compare_whole(row, task.choice, task.work, _Progress(out, comparing.all_steps(row, task.work)))
         found = analysis.analyse_whole(row, task.choice, _Progress(out, row.calls))
         for name, value in vars(type(found)).items():
             if isinstance(value, cached_property):

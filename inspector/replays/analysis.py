@@ -121,7 +121,7 @@ class ReplayUnderWay(Exception):
         self.replay = replay
 
 
-class _TooLong(Exception):
+class TooLong(Exception):
     """A replay has used up what a page may compute."""
 
 
@@ -135,8 +135,8 @@ def analyse(row: Session, choice: Choice) -> Analysis:
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
-        return _cache.get(key, lambda: _analyse(row, choice, _budget()))
-    except _TooLong:
+        return _cache.get(key, lambda: _analyse(row, choice, budget()))
+    except TooLong:
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
 
 
@@ -151,7 +151,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
     convert.ensure_current(row)
     place = stored.place_of(row, choice)
-    if (known := stored.load(place)) is not None:
+    if (known := stored.load(place, stored.Result)) is not None:
         found = _analyse(row, choice, each, known.trace)
         vars(found).update(recorded_findings=known.recorded, replayed_findings=known.replayed)
         return found
@@ -176,8 +176,8 @@ def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
     return str(row.pk), row.revision, row.requests is None, row.effective_window, choice
 
 
-def _budget() -> Callable[[int], None]:
-    """Raises _TooLong PAGE_SECONDS of this thread's computing after its first call: neither loading the columns nor
+def budget() -> Callable[[int], None]:
+    """Raises TooLong PAGE_SECONDS of this thread's computing after its first call: neither loading the columns nor
     waiting for other threads counts."""
     end = 0.0
 
@@ -185,7 +185,7 @@ def _budget() -> Callable[[int], None]:
         nonlocal end
         end = end or time.thread_time() + PAGE_SECONDS
         if time.thread_time() > end:
-            raise _TooLong
+            raise TooLong
 
     return check
 
@@ -203,32 +203,35 @@ _cache: ByteCache[Analysis] = ByteCache(CACHE_BYTES, _size)
 
 def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replayed: Trace | None = None) -> Analysis:
     """`replayed`: the replay, where it was made before."""
-    ledger = convert.load_ledger(row)
-    attribution = convert.load_attribution(row) or attribute(ledger)
-    head = convert.load_head(row)
-    policy = get_policy(choice.kind.name, **choice.engine_settings(head))
+    facts = facts_of(row)
+    ledger, usage = facts.ledger, facts.usage
+    policy = get_policy(choice.kind.name, **choice.engine_settings(facts.session))
     window = window_of(row, choice)
-    usage = usage_for(ledger, attribution)
     simulated = ledger.usage_ratio is not None
-    summarizer = _summarizer(choice, ledger, simulated)
+    summarizer = summarizer_of(choice, ledger, simulated)
     observed = observe_recorded(ledger, policy, window=window.value, usage=usage)
     request = "" if simulated else None
     if replayed is None:
         replayed = replay(
             ledger, policy, window=window.value, usage=usage, summarizer=summarizer, request=request, each=each
         )
-    facts = Facts(
+    shows_policy = choice.changed or facts.is_contextguards
+    data = timeline(facts.recording, observed, replayed, own=_own(facts), shows_policy=shows_policy)
+    key = (str(row.pk), row.revision)
+    return Analysis(choice, window, ledger, facts.attribution, policy, observed, replayed, data, facts, key)
+
+
+def facts_of(row: Session) -> Facts:
+    """The stored recording, with everything that is said of it."""
+    ledger, head = convert.load_ledger(row), convert.load_head(row)
+    return Facts(
         head,
         ledger,
-        attribution,
+        convert.load_attribution(row) or attribute(ledger),
         judge_session(head, window_of(row, Choice())),
         convert.request_words_of(row),
         explained=explanations.load(row),
     )
-    shows_policy = choice.changed or facts.is_contextguards
-    data = timeline(facts.recording, observed, replayed, own=_own(facts), shows_policy=shows_policy)
-    key = (str(row.pk), row.revision)
-    return Analysis(choice, window, ledger, attribution, policy, observed, replayed, data, facts, key)
 
 
 def _own(facts: Facts) -> Own | None:
@@ -238,7 +241,7 @@ def _own(facts: Facts) -> Own | None:
     return own_series(OwnChecks(facts.session, facts.ledger, facts.explanation))
 
 
-def _summarizer(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:
+def summarizer_of(choice: Choice, ledger: Ledger, simulated: bool) -> Summarizer | None:
     """As chosen; a simulated session is summarised as in the gallery, so that both show the same figures."""
     if choice.summary:
         return get_summarizer(choice.summary, ledger)

@@ -14,11 +14,15 @@ class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """One thing said."""
 
 
+REPLAY, POLICIES, PROFILES = "replay", "policies", "profiles"  # what is computed; the latter two compare all policies
+
+
 class Task(msgspec.Struct, frozen=True):
-    """What the process is started for: a session under a choice of settings."""
+    """What the process is started for: a session under a choice of settings, and `work` that takes long."""
 
     session: str
     choice: Choice
+    work: str = REPLAY
 
 
 class Progress(Message, frozen=True):

@@ -10,9 +10,10 @@ import hashlib
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -30,6 +31,7 @@ from inspector.replays.choice import Choice
 from inspector.storage import chunks, convert
 
 log = logging.getLogger(__name__)
+T = TypeVar("T", bound=msgspec.Struct)
 
 FOLDER = "replays"  # in the data folder; in it one folder a session
 MOST_BYTES = 200_000_000  # of all files; 40,000 compactions take about 2 MB
@@ -80,17 +82,18 @@ def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Findi
     return Result(*about, columns, trace.declared, trace.heads, trace.compactions, trace.notes, recorded, replayed)
 
 
-def place_of(row: Session, choice: Choice) -> Path:
-    """The file of the result of a session under a choice, whether it is there or not."""
+def place_of(row: Session, choice: Choice, what: Sequence[str] = ()) -> Path:
+    """The file of the result of a session under a choice, whether it is there or not. `what` is computed beside or in
+    place of a replay."""
     stored = SessionData.objects.in_session(row).values_list("ledger", "head").get()
     parts = (*stored, row.requests or b"", *chunks.digests(row.pk))
     session = [hashlib.sha256(bytes(part)).hexdigest() for part in parts]
     window = msgspec.structs.asdict(convert.window_in_use(row))
-    name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, choice], order="deterministic"))
+    name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, choice, what], order="deterministic"))
     return _folder() / str(row.pk) / f"{name.hexdigest()}{_SUFFIX}"
 
 
-def load(place: Path) -> Result | None:
+def load(place: Path, kind: type[T]) -> T | None:
     """The result that is stored here; None where there is none that can be read."""
     try:
         data = place.read_bytes()
@@ -102,14 +105,14 @@ def load(place: Path) -> Result | None:
         log.warning("the stored replay %s is damaged; it is replayed again", place.name)
         return None
     try:
-        found = decode(zstandard.decompress(body), Result, "replay")
+        found = decode(zstandard.decompress(body), kind, "replay")
     except (GuardError, zstandard.ZstdError):
         log.warning("the stored replay %s has another form; it is replayed again", place.name)
         return None
     return found
 
 
-def store(place: Path, result: Result) -> None:
+def store(place: Path, result: msgspec.Struct) -> None:
     """Store a result, and drop those that were not used for longest. A disk that is full costs the next look its speed,
     and nothing else."""
     body = zstandard.compress(encode(result), ZSTD_LEVEL)

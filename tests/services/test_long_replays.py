@@ -219,3 +219,15 @@ def test_a_replay_whose_process_dies_says_so_and_can_be_asked_for_again(served: 
     until(lambda: "The system ended this replay" in server.get(path).text)
     assert "<progress" in server.get(path).text
     cancel(server, session, path)
+
+
+@pytest.mark.once
+def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tuple[Running, str]) -> None:
+    server, session = served
+    path = f"{session}policies?window=1000"
+    first = server.get(path)
+    assert "<progress" in first.text
+    assert until(lambda: re.search(r"[\d,]+ of [\d,]+ steps replayed|waiting", server.get(path).text))
+    page = cancel(server, session, path)
+    assert "Replay cancelled" in page.text
+    assert "work=policies" in page.text

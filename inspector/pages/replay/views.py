@@ -14,10 +14,11 @@ from inspector.models import Session
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, form, parse_choice
-from inspector.replays.messages import Page, Task
+from inspector.replays.messages import POLICIES, PROFILES, REPLAY, Page, Task
 from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
 
 RETRY_SECONDS = "1"
+PAGES = {REPLAY: "session_overview", POLICIES: "session_policies", PROFILES: "session_policies"}
 WHOLE_PAGE = "replay"  # the element of a page that shows nothing but the progress
 
 
@@ -98,8 +99,9 @@ def cancel_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     cancelled = REPLAYS.cancel(request.POST.get("replay", ""))
     if cancelled is None or cancelled.task.session != str(row.pk):  # it has ended by itself
         return redirect(row)
-    page = "session_overview" if cancelled.state is State.READY else "replay_cancelled"
-    return redirect(reverse(page, args=[row.pk]) + cancelled.task.choice.query())
+    if cancelled.state is State.READY:
+        return redirect(_page_of(cancelled.task))
+    return redirect(_address("replay_cancelled", cancelled.task))
 
 
 @require_safe
@@ -111,7 +113,7 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     context = {
         "session": row,
         "settings": choice.words() if choice.changed else "",
-        "again": reverse("replay_again", args=[row.pk]) + choice.query(),
+        "again": _address("replay_again", _task(row, choice, request)),
         "quick": row.get_absolute_url() + Choice(policy="none").query(),
         "form": form(choice, typed, errors, {"window": f"{row.effective_window:,}"}),
     }
@@ -120,8 +122,26 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 @require_safe
 def run_again(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """On to the session under these settings; a replay that was cancelled is not reported a second time."""
+    """On to the page under these settings; a replay that was cancelled is not reported a second time."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     choice, _ = parse_choice({name: request.GET.get(name, "") for name in NAMES})
-    REPLAYS.forget_ended(Task(str(row.pk), choice))
-    return redirect(row.get_absolute_url() + choice.query())
+    task = _task(row, choice, request)
+    REPLAYS.forget_ended(task)
+    return redirect(_page_of(task))
+
+
+def _task(row: Session, choice: Choice, request: HttpRequest) -> Task:
+    """What an address asks to be computed."""
+    work = request.GET.get("work", REPLAY)
+    return Task(str(row.pk), choice, work if work in PAGES else REPLAY)
+
+
+def _page_of(task: Task) -> str:
+    """The address of the page that shows what a task computes."""
+    query = task.choice.query(profiles="all" if task.work == PROFILES else "")
+    return reverse(PAGES[task.work], args=[task.session]) + query
+
+
+def _address(name: str, task: Task) -> str:
+    """The address of a page about the task itself."""
+    return reverse(name, args=[task.session]) + task.choice.query(work="" if task.work == REPLAY else task.work)

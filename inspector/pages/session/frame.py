@@ -72,6 +72,7 @@ class Frame:
             "reset": self.paths["overview"],
             "estimator": self.paths["estimator"] + query,
             "rule": self.paths["rule"] + query,
+            "policies": self.paths["policies"] + query,
             "report": self.paths.get("report", ""),
             "window": self.paths.get("window", ""),
         }
@@ -157,6 +158,7 @@ def _paths(row: Session, reading: Import | None) -> dict[str, str]:
         "window": "session_window",
         "estimator": "session_estimator",
         "rule": "session_rule",
+        "policies": "session_policies",
     }
     paths = {key: reverse(name, args=[row.pk]) for key, name in pages.items()}
     if reading is not None:

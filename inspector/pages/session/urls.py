@@ -9,6 +9,7 @@ urlpatterns = [
     path("", include(f"{PAGES}.compaction.urls")),
     path("", include(f"{PAGES}.estimator.urls")),
     path("", include(f"{PAGES}.rule.urls")),
+    path("", include(f"{PAGES}.comparison.urls")),
     path("", include(f"{PAGES}.window.urls")),
     path("", include(f"{PAGES}.replay.urls")),
     path("", include(f"{PAGES}.overview.urls")),

@@ -1,0 +1,1 @@
+"""What every policy would have done with a session."""

@@ -1,0 +1,352 @@
+"""The comparison of policies in words and cells: columns as data, each with its order and its download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.outcomes.cycles import Cycle
+from guard_core.outcomes.outcome import RECORDED, PolicyOutcome
+from guard_core.outcomes.words import dollars
+from guard_core.prices import UNIT
+from inspector.figures.sparkline import Trend, sparkline, words
+from inspector.pages.session.frame import Frame
+from inspector.pages.shared.numbers import DASH, counted, percent, short, signed, step_number, tokens
+from inspector.replays.choice import Choice
+from inspector.replays.comparing import Comparison, PolicyRow
+
+SHOWN_CYCLES = 12  # of clearing tool results, in a sentence
+Value = int | float | str | None
+
+
+class Cell(NamedTuple):
+    """What a cell shows: a figure, a smaller remark, and whether it is bad."""
+
+    text: str
+    note: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class PolicyColumn:
+    """A column: its key in addresses, its head, what it means, the value that it is ordered by and its cell."""
+
+    key: str
+    head: str
+    help: str
+    value: Callable[[PolicyOutcome], Value]
+    cell: Callable[[PolicyOutcome], Cell]
+
+
+def _compactions(row: PolicyOutcome) -> Cell:
+    calls = row.costs.summariser_calls
+    return Cell(tokens(row.compactions), counted(calls, "summary", "summaries") if calls != row.compactions else "")
+
+
+def _overflows(row: PolicyOutcome) -> Cell:
+    return Cell(tokens(row.overflows), f"{row.refused:,} made smaller" if row.refused else "", row.overflows > 0)
+
+
+def _held(row: PolicyOutcome) -> Cell:
+    return Cell(tokens(sum(row.held.values())), "; ".join(f"{why} ({count:,})" for why, count in row.held.items()))
+
+
+def _peak(row: PolicyOutcome) -> Cell:
+    return Cell(percent(row.peak, row.window), f"step {step_number(row.peak_step):,}" if row.peak_step >= 0 else "")
+
+
+def _room(row: PolicyOutcome) -> Cell:
+    if row.least_room is None:
+        return Cell(DASH)
+    stuck = f"none left at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
+    return Cell(short(row.least_room) if row.least_room > 0 else "none", stuck, row.stuck >= 0)
+
+
+def _cached(row: PolicyOutcome) -> Cell:
+    reported = row.reported
+    note = "" if reported is None else f"reported {percent(reported.read, reported.prompt, 1)}"
+    return Cell(percent(row.costs.read, row.costs.prompt, 1), note)
+
+
+def _summariser(row: PolicyOutcome) -> Cell:
+    costs = row.costs
+    if not costs.summariser_calls:
+        return Cell(DASH)
+    return Cell(short(costs.summariser_prompt), f"+ {short(costs.summariser_output)} written")
+
+
+def _cost(row: PolicyOutcome) -> Cell:
+    if row.costs.total is None:
+        return Cell("unknown")
+    reported = row.reported
+    note = "" if reported is None or reported.total is None else f"reported {dollars(reported.total)}"
+    return Cell(dollars(row.costs.total), note)
+
+
+def _unpaid(row: PolicyOutcome) -> Cell:
+    if row.costs.total is None:
+        return Cell(DASH)
+    note = f"net {dollars(row.saved - row.paid)} saved" if row.cycle_count else ""
+    return Cell(tokens(row.unpaid), note, row.unpaid > 0)
+
+
+def _requests(row: PolicyOutcome) -> Cell:
+    losses = row.losses
+    return Cell(tokens(losses.requests_dropped), f"of {losses.requests:,}")
+
+
+def _rules(row: PolicyOutcome) -> Cell:
+    losses = row.losses
+    if losses.rules <= 0:
+        return Cell(DASH, "none stated" if losses.rules == 0 else "")
+    return Cell(tokens(losses.rules_gone), f"of {losses.rules:,}")
+
+
+def _parted(row: PolicyOutcome) -> Cell:
+    return Cell(tokens(row.losses.parted_steps), "", row.losses.parted_steps > 0)
+
+
+COLUMNS = (
+    PolicyColumn("compactions", "Compactions", "summaries or cuts made", lambda row: row.compactions, _compactions),
+    PolicyColumn("overflows", "Overflows", "requests larger than the window", lambda row: row.overflows, _overflows),
+    PolicyColumn(
+        "near",
+        "Near misses",
+        f"times the request rose above {NEAR_MISS_SHARE:.0%} of the window",
+        lambda row: row.near_misses,
+        lambda row: Cell(tokens(row.near_misses)),
+    ),
+    PolicyColumn(
+        "held",
+        "Held",
+        "steps at which it wanted to compact and did not, or in vain",
+        lambda row: sum(row.held.values()),
+        _held,
+    ),
+    PolicyColumn("peak", "Peak", "the largest request, of the window", lambda row: row.peak, _peak),
+    PolicyColumn(
+        "room",
+        "Least room",
+        "tokens between the request after a compaction and the threshold (of the recording: the window)",
+        lambda row: row.least_room,
+        _room,
+    ),
+    PolicyColumn(
+        "prompt",
+        "Prompt tokens",
+        "of all calls",
+        lambda row: row.costs.prompt,
+        lambda row: Cell(short(row.costs.prompt), "recorded" if row.side == RECORDED else "modelled"),
+    ),
+    PolicyColumn(
+        "cached", "From cache", "share of them that the provider's cache gave", lambda row: row.costs.read, _cached
+    ),
+    PolicyColumn(
+        "anew",
+        "Written anew",
+        "prompt tokens that no cache gave",
+        lambda row: row.costs.anew,
+        lambda row: Cell(short(row.costs.anew)),
+    ),
+    PolicyColumn(
+        "summariser",
+        "Summariser",
+        "tokens that the summariser read and wrote, estimated from sizes",
+        lambda row: row.costs.summariser_prompt + row.costs.summariser_output,
+        _summariser,
+    ),
+    PolicyColumn(
+        "cost", "Cost", "of all calls, the summariser's included, at list prices", lambda row: row.costs.total, _cost
+    ),
+    PolicyColumn(
+        "unpaid",
+        "Never paid",
+        "compactions that cost more than they saved, though the window did not need them",
+        lambda row: row.unpaid if row.costs.total is not None else None,
+        _unpaid,
+    ),
+    PolicyColumn(
+        "requests",
+        "Requests gone",
+        "messages of users that some later request did not have as they were",
+        lambda row: row.losses.requests_dropped,
+        _requests,
+    ),
+    PolicyColumn(
+        "rules",
+        "Rules gone",
+        "sentences of users and the system with a word such as must or never, not in the last request as they were",
+        lambda row: row.losses.rules_gone,
+        _rules,
+    ),
+    PolicyColumn(
+        "parted",
+        "Parted calls",
+        "requests with a tool call whose result is missing, or the reverse",
+        lambda row: row.losses.parted_steps,
+        _parted,
+    ),
+)
+BY_KEY = {column.key: column for column in COLUMNS}
+
+
+class Order(NamedTuple):
+    """How the policies are ordered: by a column, or as they are listed (None)."""
+
+    column: PolicyColumn | None = None
+    descending: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Order:
+        """The order that an address names; as listed for one that it does not know."""
+        return cls(BY_KEY.get(text.removeprefix("-")), text.startswith("-"))
+
+
+def headings(order: Order, address: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The heads of the columns as links: the smallest first, then the largest."""
+    made = []
+    for column in COLUMNS:
+        is_current = column is order.column
+        turned = is_current and not order.descending
+        state = ("descending" if order.descending else "ascending") if is_current else ""
+        url = address(("-" if turned else "") + column.key)
+        made.append({"head": column.head, "help": column.help, "order": state, "url": url})
+    return made
+
+
+def rows(found: Comparison, order: Order, page: Frame) -> list[dict[str, Any]]:
+    """The recording on top, then the policies in the order that was asked for; those without a value last."""
+    recording = [row for row in found.rows if not row.policy]
+    policies = [row for row in found.rows if row.policy]
+    if order.column is not None:
+        policies.sort(key=lambda row: _rank(row, order))
+    return [_row(row, page) for row in (*recording, *policies)]
+
+
+def _rank(row: PolicyRow, order: Order) -> tuple[bool, float]:
+    assert order.column is not None
+    value = None if row.outcome is None else order.column.value(row.outcome)
+    if not isinstance(value, int | float):
+        return True, 0.0
+    return False, -value if order.descending else value
+
+
+def _row(row: PolicyRow, page: Frame) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "title": row.title,
+        "url": _url(row, page),
+        "problem": row.problem,
+        "is_recording": not row.policy,
+        "about": row.policy and f"/policies/{row.policy}",
+    }
+    if row.outcome is None:
+        return made
+    note = "" if not row.policy or row.outcome.divergence >= 0 else "sends what was recorded"
+    cells = [{**column.cell(row.outcome)._asdict(), "head": column.head} for column in COLUMNS]
+    return {**made, "cells": cells, "note": note, "picture": _picture(row.trend, row.outcome)}
+
+
+def _url(row: PolicyRow, page: Frame) -> str:
+    """The replay beside the recording; for the recording its overview."""
+    choice = Choice(policy=row.policy, profile=row.profile, window=page.choice.window)
+    return page.paths["overview"] + choice.query()
+
+
+def _picture(shown: Trend | None, row: PolicyOutcome) -> dict[str, Any] | None:
+    if shown is None:
+        return None
+    drawn = sparkline(shown)
+    steps = [cycle.step for cycle in row.cycles]
+    return {
+        "drawn": drawn,
+        "words": words(shown, row.steps, row.peak, steps),
+        "marks": " ".join(f"M{x} {drawn.height}l-3 5h6z" for x in drawn.compactions),
+        "over": " ".join(f"M{x} {y}m-3 -3l6 6m0 -6l-6 6" for x, y in drawn.overflows),
+    }
+
+
+def headline(found: Comparison) -> str:
+    """What the comparison says first: who stays within the window, and who of those is the cheapest."""
+    policies = [row for row in found.rows if row.policy and row.outcome]
+    fitting = [row for row in policies if row.outcome and not row.outcome.overflows]
+    recording = next((row.outcome for row in found.rows if not row.policy), None)
+    if not policies or not any(row.outcome and row.outcome.steps for row in policies):
+        return "This recording has no model call to compare."
+    if not fitting:
+        return (
+            f"None of {counted(len(policies), 'row')} keeps every request within the window of {found.window:,} tokens."
+        )
+    best = min(fitting, key=lambda row: _price(row.outcome))
+    assert best.outcome is not None
+    cost = best.outcome.costs
+    is_priced = cost.total is not None
+    by = dollars(cost.total) if cost.total is not None else f"{short(cost.prompt)} prompt tokens"
+    text = (
+        f"{len(fitting):,} of {counted(len(policies), 'row')} keep every request within the window of "
+        f"{found.window:,} tokens; of these {best.title} {'costs' if is_priced else 'sends'} least, {by} (modelled)"
+    )
+    if recording is None:
+        return f"{text}."
+    own = recording.costs
+    theirs = dollars(own.total) if own.total is not None else f"{short(own.prompt)}"
+    return f"{text}. The recording: {theirs}, with its cache modelled alike."
+
+
+def _price(row: PolicyOutcome | None) -> tuple[bool, int]:
+    assert row is not None
+    total = row.costs.total
+    return total is None, row.costs.prompt if total is None else total
+
+
+def floor(found: Comparison, page: Frame) -> dict[str, Any] | None:
+    """What clearing tool results alone would free, cycle by cycle."""
+    if not found.floor:
+        return None
+    last = found.floor[-1]
+    return {
+        "limit": tokens(last.limit),
+        "share": f"{NEAR_MISS_SHARE:.0%}",
+        "cycles": [_cycle(number, cycle, page) for number, cycle in enumerate(found.floor[:SHOWN_CYCLES], 1)],
+        "more": max(0, len(found.floor) - SHOWN_CYCLES),
+        "stuck": {"step": f"{step_number(last.step):,}", "url": page.step_url(last.step)} if last.is_stuck else None,
+    }
+
+
+def _cycle(number: int, cycle: Cycle, page: Frame) -> dict[str, Any]:
+    return {
+        "number": number,
+        "step": f"{step_number(cycle.step):,}",
+        "url": page.step_url(cycle.step),
+        "before": tokens(cycle.before),
+        "after": tokens(cycle.after),
+        "freed": percent(max(0, cycle.before - cycle.after), cycle.before),
+        "room": signed(cycle.room) if cycle.room <= 0 else tokens(cycle.room),
+    }
+
+
+def sheet(found: Comparison) -> list[list[Value]]:
+    """The table for a spreadsheet: plain values, money in US dollars."""
+    lines: list[list[Value]] = [["policy", "profile", *(column.key for column in COLUMNS), "remark"]]
+    for row in found.rows:
+        values = [None] * len(COLUMNS) if row.outcome is None else [_plain(column, row.outcome) for column in COLUMNS]
+        lines.append([row.policy or "recording", row.profile, *values, row.problem])
+    return lines
+
+
+def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
+    value = column.value(row)
+    return value / UNIT / 1_000_000 if column.key == "cost" and isinstance(value, int) else value
+
+
+def plain(found: Comparison) -> dict[str, Any]:
+    """The comparison as plain values; steps count from 0, money is in the millionth part of a millionth of a dollar."""
+    values: dict[str, Any] = msgspec.to_builtins(found)
+    return {**values, "money": f"US$ / {UNIT * 1_000_000:,}", "rows": [_without_picture(row) for row in values["rows"]]}
+
+
+def _without_picture(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "trend"}
