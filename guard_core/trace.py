@@ -48,8 +48,10 @@ HELD_REASONS = (
     "a compaction cannot get below the threshold: what it cannot shrink is over it already",
     "nothing can fit the window: what a compaction cannot shrink is over it already",
     "the library raises an error here, and the run would end",
+    "the last compaction of this turn left almost as much as there was before",
 )
-NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW, RAISED = range(1, 7)
+NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
+RAISED, STALLED = 6, 7
 SWITCH, INDEX = "switch", "index"  # units of columns that are no quantities
 
 # What every trace has; a policy declares the columns that are its own.

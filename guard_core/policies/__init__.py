@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.errors import UnknownName
-from guard_core.policies import codex, contextguard, hermes, inspect_ai, langchain, none, pi
+from guard_core.policies import (
+    codex,
+    contextguard,
+    crush,
+    hermes,
+    inspect_ai,
+    langchain,
+    none,
+    opencode,
+    pi,
+)
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
 from guard_core.policies.settings import PolicyKind, Profile, Setting
 
@@ -33,6 +43,8 @@ POLICIES: dict[str, PolicyKind] = {
         codex.KIND,
         hermes.KIND,
         pi.KIND,
+        opencode.KIND,
+        crush.KIND,
         *inspect_ai.KINDS,
         *langchain.KINDS,
     )

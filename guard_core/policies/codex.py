@@ -17,7 +17,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.estimates import HEURISTIC, part_chars, rounded_up
+from guard_core.policies.pieces.estimates import HEURISTIC, Estimate, part_chars, rounded_up
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage, fitting
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.sessions import Provenance, Session
@@ -68,7 +68,6 @@ class Codex(CountedPolicy):
     settings: CodexSettings
     name = "codex"
     agent = "codex"
-    uncounted = HEURISTIC
 
     @property
     def looks(self) -> tuple[Point, ...]:
@@ -79,6 +78,10 @@ class Codex(CountedPolicy):
         if not self.settings.count_pending:
             return Counter(pending_words="this version does not count it")
         return Counter(pending=output_tokens, pending_words="ceil(length of each tool output as a JSON string / 4)")
+
+    @property
+    def uncounted(self) -> Estimate:
+        return HEURISTIC
 
     @property
     def form(self) -> str:

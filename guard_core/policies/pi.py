@@ -64,12 +64,15 @@ class Pi(CountedPolicy):
     settings: PiSettings
     name = "pi"
     agent = "pi"
-    relation = ">"
     state_type = PiMemory
 
     @property
     def is_seed(self) -> bool:
         return self.settings.profile == SEED
+
+    @property
+    def relation(self) -> str:
+        return ">"
 
     @property
     def looks(self) -> tuple[Point, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.crush import buffer_of
 from guard_core.rules.base import (
     NO_WINDOW,
     Agent,
@@ -15,18 +16,10 @@ from guard_core.rules.base import (
     OwnRule,
     Stretch,
     Typed,
-    part_of,
     window_setting,
     windows_of,
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
-
-LARGE_WINDOW, LARGE_BUFFER, SMALL_SHARE = 200_000, 20_000, 0.2  # tokens, tokens, of the window
-
-
-def buffer_of(window: int) -> int:
-    """What Crush keeps free of a window, in tokens."""
-    return LARGE_BUFFER if window > LARGE_WINDOW else part_of(SMALL_SHARE, window)
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.opencode import MOST_OUTPUT, MOST_RESERVED
 from guard_core.rules.base import (
     NO_WINDOW,
     RESERVES,
@@ -27,8 +28,6 @@ from guard_core.rules.counters import LAST_TOTAL, TOTAL
 from guard_core.rules.versions import numbers
 from guard_core.sessions import Provenance
 
-MOST_OUTPUT = 32_000  # tokens; OUTPUT_TOKEN_MAX of OpenCode
-MOST_RESERVED = 20_000  # tokens, where the model has an input limit; COMPACTION_BUFFER of OpenCode
 STRICT_BEFORE = (1, 0)
 INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured with 252,000 as threshold
 

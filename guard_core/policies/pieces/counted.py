@@ -13,6 +13,7 @@ A policy of this kind is a subclass of CountedPolicy with
     plan           what a compaction leaves of the messages (pieces.plans, pieces.message_columns, pieces.cuts)
     tidied, tidy   what it clears at the end of a turn without a summary
     most_refusals  compactions per turn after the provider refused a request as too large
+    stall_share    a compaction that leaves this share of the request (by estimate) is the last one of its turn
     rule           the threshold as an expression, for the decision card
 
 and of settings of its own. Everything else is here: counts as they are remembered, the same numbers for one step and
@@ -21,6 +22,7 @@ for many, the record of a compaction, the explanation of a decision.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,9 +37,9 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counters import (
     Counter,
-    cache_writes_of,
     largest_of,
     last_counts,
+    left_out,
     outputs_of,
     recorded_counts,
     since_answer,
@@ -52,6 +54,7 @@ from guard_core.summaries.base import Summary
 from guard_core.trace import (
     INDEX,
     NOTHING_TO_COMPACT,
+    STALLED,
     STILL_OVER,
     SUMMARISER_FAILED,
     Column,
@@ -75,7 +78,7 @@ class Memory(msgspec.Struct, frozen=True):
     its summary, and the provider's last count (`tokens` at step `as_of`, -1: none).
 
     `turn_tokens` and `turn_as_of` are the count before the current turn began. `calls` counts those of the summariser,
-    `attempts` the compactions after refusals in turn `turn`.
+    `attempts` the compactions after refusals in turn `turn`, `stalled` is the turn of a compaction that left as much.
     """
 
     head: View = ()
@@ -89,6 +92,7 @@ class Memory(msgspec.Struct, frozen=True):
     calls: int = 0
     turn: int = -1
     attempts: int = 0
+    stalled: int = -1
 
 
 COLUMNS = (
@@ -118,8 +122,6 @@ class CountedPolicy(ABC):
 
     name: ClassVar[str]
     agent: ClassVar[str] = ""
-    relation: ClassVar[str] = ">="
-    uncounted: ClassVar[Estimate | None] = None
     own_columns: ClassVar[tuple[Column, ...]] = ()
     state_type: ClassVar[type] = Memory
 
@@ -142,8 +144,16 @@ class CountedPolicy(ABC):
         return (Point.BEFORE_CALL,)
 
     @property
+    def relation(self) -> str:
+        return ">="
+
+    @property
     def counter(self) -> Counter:
         return Counter()
+
+    @property
+    def uncounted(self) -> Estimate | None:
+        return None
 
     @property
     def form(self) -> str:
@@ -152,6 +162,10 @@ class CountedPolicy(ABC):
     @property
     def most_refusals(self) -> int:
         return 0
+
+    @property
+    def stall_share(self) -> float:
+        return math.inf
 
     def gate(self, ledger: Ledger, rows: Ints, state: Any) -> Ints:
         """For each of some steps why it does not compact although it fires (an index into HELD_REASONS, 0: it does),
@@ -224,7 +238,7 @@ class CountedPolicy(ABC):
         if not (looks.looks[0] and self._fires(numbers["decision_tokens"], threshold)[0]):
             return Decision(view, state, evidence)
         stop, point = int(looks.stop[0]), POINTS[int(looks.point[0])]
-        held = int(self.gate(ledger, rows, state)[0])
+        held = int(self._gates(ledger, rows, state)[0])
         if held or not stop:
             return Decision(view, state, {**evidence, "held": held or NOTHING_TO_COMPACT})
         reason = f"{evidence['decision_tokens']:,} tokens {self.relation} threshold {threshold:,}"
@@ -259,7 +273,7 @@ class CountedPolicy(ABC):
         made: list[Made] = []
         for item in plan.items:
             if isinstance(item, SummaryMessage):
-                made.append(self._made(history, item, sum(len(other.answers) for other in made)))
+                made.append(self._made(history, plan, item, sum(len(other.answers) for other in made)))
         if any(item.message is None for item in made):
             view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
             calls = history.state.calls + sum(len(item.answers) for item in made)
@@ -267,7 +281,7 @@ class CountedPolicy(ABC):
             return Decision(view, state, {**evidence, "held": SUMMARISER_FAILED})
         return self._finished(history, plan, made, evidence, reason)
 
-    def _made(self, history: History, item: SummaryMessage, calls: int) -> Made:
+    def _made(self, history: History, plan: Plan, item: SummaryMessage, calls: int) -> Made:
         """The message that a summary becomes."""
         check, state, costs = history.check, history.state, self.estimator(history.ledger)
         previous = Summary(state.summary_bytes, state.summary_text)
@@ -282,9 +296,11 @@ class CountedPolicy(ABC):
         if not size and item.if_none is None:
             return Made(None, tuple(answers))
         texts = [answer.summary.text for answer in answers]
-        # A recorded summary of the same agent has its frame already.
-        framed = recorded and history.ledger.agent == self.agent
-        size = (0 if framed else item.frame) + (size or item.if_none or 0)
+        size = size or item.if_none or 0
+        if recorded and history.ledger.agent == self.agent:  # then its size is that of all that was inserted
+            size -= min(sum(other.bytes for other in plan.items if isinstance(other, Synthetic)), size)
+        else:
+            size += item.frame
         return Made(Synthetic("summary", size, texts[0] if len(texts) == 1 else None, item.role), tuple(answers))
 
     def _finished(
@@ -300,6 +316,7 @@ class CountedPolicy(ABC):
         sent = costs.request(after)
         summary = next((item.message for item in made if item.message is not None), None)
         answers = [answer for item in made for answer in item.answers]
+        turn = int(ledger.steps["turn"][check.step])
         memory = msgspec.structs.replace(
             state,
             head=head.view,
@@ -308,6 +325,7 @@ class CountedPolicy(ABC):
             summary_text=summary.text if summary else state.summary_text,
             calls=state.calls + len(answers),
             **({"tokens": 0, "as_of": -1, "turn_tokens": 0, "turn_as_of": -1} if answers else {}),
+            stalled=turn if answers and sent >= self.stall_share * evidence["heuristic_decided"] else -1,
             **plan.remembers,
         )
         threshold = evidence.get("threshold", NONE)
@@ -381,7 +399,7 @@ class CountedPolicy(ABC):
         columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at))
         threshold = self._threshold(run.window)
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
-        held = np.where(fires, self.gate(ledger, rows, state), 0)
+        held = np.where(fires, self._gates(ledger, rows, state), 0)
         ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)
         if self.most_refusals:
             may_try = (ledger.steps["turn"][rows] != state.turn) | (state.attempts < self.most_refusals)
@@ -413,6 +431,11 @@ class CountedPolicy(ABC):
 
     # ---- numbers
 
+    def _gates(self, ledger: Ledger, rows: Ints, state: Any) -> Ints:
+        """For each of some steps why it does not compact although it fires, 0: it does."""
+        stalled = (state.stalled >= 0) & (ledger.steps["turn"][rows] == state.stalled)
+        return np.where(stalled, STALLED, self.gate(ledger, rows, state))
+
     def _numbers(self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints) -> dict[str, Ints]:
         """The columns of the decision at some steps."""
         counter, (tokens, as_of) = self.counter, counts
@@ -425,8 +448,8 @@ class CountedPolicy(ABC):
             prefix = ledger.prefix_by(f"{self.name} pending {form}", lambda ledger: column(ledger, form))
             added = largest_of if counter.largest else sum_of
             pending = np.where(known, added(prefix, *since_answer(ledger, as_of, looks.stop)), 0)
-        if not counter.cache_writes:
-            tokens = tokens - cache_writes_of(ledger, tokens, as_of)
+        if counter.leaves_out:
+            tokens = tokens - left_out(ledger, counter.leaves_out, tokens, as_of)
         columns = {
             "last_prompt": np.where(known, tokens, 0),
             "last_output": output,

@@ -22,16 +22,16 @@ class Counter:
 
     `output`: with the output tokens of that call. `pending` gives the agent's estimate of each event that was added
     since, by ledger and form, of which the sum is added, or the `largest`; `pending_words` says how it estimates.
-    `cache_writes` is False where tokens that were
-    written to the provider's cache are left out. `at_turn_start`: within a turn the count of the turn's beginning is
-    compared, not the last one.
+    `leaves_out` names a column of the ledger's steps that the agent
+    leaves out: tokens read from the cache, or written to it. `at_turn_start`: within a turn the count of the turn's
+    beginning is compared, not the last one.
     """
 
     output: bool = True
     pending: Callable[[Ledger, str], Ints] | None = None
     largest: bool = False
     pending_words: str = ""
-    cache_writes: bool = True
+    leaves_out: str = ""
     at_turn_start: bool = False
 
 
@@ -42,11 +42,11 @@ def outputs_of(ledger: Ledger) -> Ints:
     return np.asarray(np.where(output >= 0, output, size // BYTES_PER_TOKEN))
 
 
-def cache_writes_of(ledger: Ledger, tokens: Ints, as_of: Ints) -> Ints:
-    """Tokens of some counted calls that were written to the cache; 0 where the request is not the recorded one, for
-    then it is not known."""
+def left_out(ledger: Ledger, column: str, tokens: Ints, as_of: Ints) -> Ints:
+    """Tokens of some counted calls in a column of steps; 0 where the request is not the recorded one, for then it is
+    not known."""
     same = (as_of >= 0) & (ledger.steps["prompt_tokens"][as_of] == tokens)
-    return np.asarray(np.where(same, np.maximum(ledger.steps["cache_write_tokens"][as_of], 0), 0))
+    return np.asarray(np.where(same, np.clip(ledger.steps[column][as_of], 0, tokens), 0))
 
 
 def since_answer(ledger: Ledger, as_of: Ints, stop: Ints) -> tuple[Ints, Ints]:

@@ -131,3 +131,19 @@ def in_form(ledger: Ledger, view: View, form: str) -> View:
             for item in view
         )
     )
+
+
+def events_in_form(ledger: Ledger, view: View, start: int, stop: int, form: str) -> View:
+    """A view with its events from `start` up to `stop` in a form, which is named where it changes one of them; events
+    in another form stay."""
+    made: list[Segment] = []
+    for item in view:
+        if not isinstance(item, Span) or item.form:
+            made.append(item)
+            continue
+        first, last = max(item.start, start), min(item.stop, stop)
+        if first >= last:
+            made.append(item)
+            continue
+        made += [Span(item.start, first), ledger.span(first, last, form), Span(last, item.stop)]
+    return normal(tuple(made))
