@@ -6,15 +6,21 @@ from typing import Any
 
 from guard_core.errors import UnknownName
 from guard_core.policies import (
+    claude_code,
     codex,
     contextguard,
     crush,
+    gemini_cli,
     hermes,
     inspect_ai,
+    kimi_cli,
+    kimi_code,
     langchain,
+    mistral_vibe,
     none,
     opencode,
     pi,
+    qwen_code,
 )
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
 from guard_core.policies.settings import PolicyKind, Profile, Setting
@@ -40,11 +46,17 @@ POLICIES: dict[str, PolicyKind] = {
         none.KIND,
         contextguard.THRESHOLD,
         contextguard.SLIDING,
+        claude_code.KIND,
         codex.KIND,
+        gemini_cli.KIND,
         hermes.KIND,
+        kimi_cli.KIND,
+        kimi_code.KIND,
+        mistral_vibe.KIND,
         pi.KIND,
         opencode.KIND,
         crush.KIND,
+        qwen_code.KIND,
         *inspect_ai.KINDS,
         *langchain.KINDS,
     )

@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from guard_core.costs import HAS_RESULT, MODEL, RESULT, STARTS_TURN, TEXT
+from guard_core.costs import HAS_RESULT, MODEL, RESULT, STARTS_TURN
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.estimates import HEURISTIC, Estimate, part_chars, rounded_up
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage, fitting
+from guard_core.policies.pieces.requests import newest_requests
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
@@ -102,27 +103,11 @@ class Codex(CountedPolicy):
         asks = (Ask(given, self.settings.summary_budget),)
         summary = SummaryMessage(asks, frame=PREFIX_BYTES, if_none=NO_SUMMARY_BYTES)
         context = _initial_context(history.ledger, history.stop)
-        users = self.user_messages(history.ledger, history.stop)
+        users = newest_requests(history.ledger, history.stop, self.settings.user_budget)
         if history.within_turn:
             return Plan((*users[:-1], *context, *users[-1:], summary), cut=(history.stop,) * 3, dropped=dropped)
         notes = ("before a turn: the initial context follows the summary",)
         return Plan((*users, summary, *context), (history.stop,) * 3, notes, dropped)
-
-    def user_messages(self, ledger: Ledger, stop: int) -> tuple[Span, ...]:
-        """The newest user messages before an event within the budget, in the log's order; the one that does not fit
-        is cut in its middle to what is left, and the walk ends."""
-        starts = np.flatnonzero(ledger.events["flags"][:stop] & STARTS_TURN)
-        sizes = ledger.prefix_by("codex user text", _user_bytes)
-        left, kept = self.settings.user_budget, []
-        for event in starts[::-1].tolist():
-            tokens = -(-(sizes.item(event + 1) - sizes.item(event)) // BYTES_PER_TOKEN)
-            if tokens > left:
-                if left:
-                    kept.append(Span(event, event + 1, f"cut:{left * BYTES_PER_TOKEN}"))
-                break
-            kept.append(Span(event, event + 1))
-            left -= tokens
-        return tuple(reversed(kept))
 
 
 def output_tokens(ledger: Ledger, form: str = "") -> Ints:
@@ -139,11 +124,6 @@ def _initial_context(ledger: Ledger, stop: int) -> tuple[Span, ...]:
     own = np.flatnonzero(flags[:first] & (MODEL | HAS_RESULT))
     first = int(own[0]) if len(own) else first
     return (Span(0, first),) if first else ()
-
-
-def _user_bytes(ledger: Ledger) -> Ints:
-    """UTF-8 bytes of the texts of each event."""
-    return ledger.by_event(np.where(ledger.parts["kind"] == TEXT, ledger.parts["bytes"], 0))
 
 
 def _of_session(session: Session) -> dict[str, Any]:

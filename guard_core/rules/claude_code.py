@@ -9,6 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from guard_core.models import LONG_CONTEXT_SUFFIX
+from guard_core.policies.claude_code import (
+    CAPPED,
+    MARGIN,
+    MAX_OUTPUT,
+    MOST_RESERVED,
+    REFUSAL,
+    WHOLE,
+    rounded_results,
+    rounded_results_and_reminders,
+    threshold_of,
+)
 from guard_core.rules.base import (
     RESERVES,
     Agent,
@@ -19,26 +30,21 @@ from guard_core.rules.base import (
     Stretch,
     Typed,
     chosen,
-    part_of,
     percentage,
     round_limits,
     whole,
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import TOTAL_PENDING, Counter, rounded_results, rounded_results_and_reminders
+from guard_core.rules.counters import TOTAL_PENDING, Counter
 from guard_core.rules.versions import numbers
 from guard_core.sessions import Provenance, Sourced
 
-MARGIN = 13_000  # tokens below the reserve; measured in every version with a threshold
-MAX_OUTPUT = 32_000  # tokens; measured for Opus 4.5
-MOST_RESERVED = 20_000  # tokens; measured from 2.1.21 on
 DEFAULT_WINDOW, LONG_WINDOW = 200_000, 1_000_000  # tokens; the second is used where a prompt was larger than the first
 CAPPED_FROM = (2, 1, 21)  # 2.1.19 reserves all of the output; 2.1.20 was not measured
 REFUSAL_FROM = (2, 1, 154)  # 2.1.152 has a threshold; 2.1.153 was not measured
 REMINDERS_FROM = (2, 1, 330)  # counted there, not in 2.1.14; versions between were not measured
 NO_VERSION = "the file names no version, and from 2.1.154 on a threshold exists only where a window is set"
-WHOLE, CAPPED, REFUSAL = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
 
 
 def profile_of(version: str) -> str:
@@ -77,7 +83,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     elif profile == REFUSAL:
         size = min(size, limit or size)
     reserve = int(output.value or 0) if profile == WHOLE else min(int(output.value or 0), MOST_RESERVED)
-    formula, threshold = _formula(size, reserve, percent)
+    formula, threshold = threshold_of(size, reserve, percent)
     return OwnRule(
         agent="Claude Code",
         version=stretch.version,
@@ -106,15 +112,6 @@ def _window(stretch: Stretch) -> Sourced:
     return window
 
 
-def _formula(window: int, reserve: int, percent: float | None) -> tuple[str, int]:
-    default = window - reserve - MARGIN
-    text = f"{window:,} − {reserve:,} (max output) − {MARGIN:,}"
-    if percent is None:
-        return text, default
-    share = part_of(percent / 100, window - reserve)
-    return f"min({text}, {percent:g} % of ({window:,} − {reserve:,}))", min(default, share)
-
-
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other thresholds that the formula gives: other windows, reserves, percentages."""
     default = rule(stretch, typed)
@@ -126,15 +123,15 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         yield from _variants(window, other + (default.threshold is None), reserve)
     if profile_of(stretch.version) == REFUSAL and stretch.version:
         for limit in round_limits(_window(stretch).value):
-            yield Hypothesis(*_formula(limit, reserve, None), 2)
+            yield Hypothesis(*threshold_of(limit, reserve, None), 2)
 
 
 def _variants(window: int, changes: int, reserve: int) -> Iterator[Hypothesis]:
     for size in dict.fromkeys((reserve, *RESERVES)):
-        formula, threshold = _formula(window, size, None)
+        formula, threshold = threshold_of(window, size, None)
         yield Hypothesis(formula, threshold, changes + (size != reserve))
     for percent in range(1, 101):
-        formula, threshold = _formula(window, reserve, float(percent))
+        formula, threshold = threshold_of(window, reserve, float(percent))
         if threshold < window - reserve - MARGIN:
             yield Hypothesis(formula, threshold, changes + 1)
 

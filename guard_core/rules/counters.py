@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from guard_core.costs import HAS_RESULT, MEDIA, MODEL, RESULT, STARTS_TURN, SYSTEM, TEXT, USER
 from guard_core.counts import CompactionCounts, counted_compactions
 from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Session
@@ -122,54 +120,3 @@ def outputs_of(session: Session) -> Ints:
         call.output_tokens if call.output_tokens is not None else call.output_tokens_at_start for call in session.calls
     ]
     return np.array([UNKNOWN if value is None else value for value in values], dtype=np.int64)
-
-
-def rounded_results(ledger: Ledger) -> Ints:
-    """round(UTF-16 units / 4) of each tool result, summed per event."""
-    parts = ledger.parts
-    return ledger.by_event(np.where(parts["kind"] == RESULT, (parts["utf16"] + 2) // 4, 0))
-
-
-def rounded_results_and_reminders(ledger: Ledger) -> Ints:
-    """The same, and of the texts that the agent's software added by itself."""
-    parts, flags = ledger.parts, ledger.events["flags"]
-    added = ((flags & SYSTEM) > 0) & ((flags & USER) == 0)
-    texts = np.where((parts["kind"] == TEXT) & added[parts["event"]], (parts["utf16"] + 2) // 4, 0)
-    return rounded_results(ledger) + ledger.by_event(texts)
-
-
-# Qwen Code, packages/core/src/services/compactionInputSlimming.ts: characters of a picture or document (1,600 tokens of
-# four), and those around each result.
-PICTURE_CHARS, RESULT_CHARS = 6_400, 64
-
-
-def sent_together(ledger: Ledger) -> Ints:
-    """Qwen Code: all that waits between two answers is one message, of which ceil(characters / 4) is counted: of texts,
-    of results with 64 more each, and 6,400 a picture."""
-    parts = ledger.parts
-    sizes = np.where(parts["kind"] == TEXT, parts["utf16"], 0)
-    sizes = np.where(parts["kind"] == RESULT, parts["utf16"] + RESULT_CHARS, sizes)
-    sizes = np.where(parts["kind"] == MEDIA, PICTURE_CHARS, sizes)
-    waits = (ledger.events["flags"] & MODEL) == 0
-    return _at_ends(np.where(waits, ledger.by_event(sizes), 0), waits, lambda chars: -(-chars // 4))
-
-
-def appended_texts(ledger: Ledger) -> Ints:
-    """Kimi CLI: floor(characters / 4) of the texts of what it appends at once: the results of one answer, or what the
-    user said. Pictures count nothing, and what the software says by itself comes behind the check."""
-    parts, flags = ledger.parts, ledger.events["flags"]
-    chars = ledger.by_event(np.where((parts["kind"] == TEXT) | (parts["kind"] == RESULT), parts["chars"], 0))
-    results = (flags & HAS_RESULT) > 0
-    said = np.where((flags & STARTS_TURN) > 0, chars // 4, 0)
-    return np.asarray(said + _at_ends(np.where(results, chars, 0), results, lambda total: total // 4))
-
-
-def _at_ends(sizes: Ints, member: NDArray[np.bool_], counted: Callable[[Ints], Ints]) -> Ints:
-    """The count of each run of events in a row that belong together, at the last event of the run."""
-    ends = member & ~np.append(member[1:], False)
-    starts = member & ~np.append(False, member[:-1])[: len(member)]
-    sums = np.append(0, np.cumsum(sizes))
-    out = np.zeros(len(sizes), dtype=np.int64)
-    first, last = np.flatnonzero(starts), np.flatnonzero(ends)
-    out[last] = counted(sums[last + 1] - sums[first])
-    return out

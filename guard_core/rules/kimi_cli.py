@@ -14,6 +14,7 @@ import numpy as np
 
 from guard_core.costs import HAS_RESULT
 from guard_core.ledger import Ints, Ledger
+from guard_core.policies.kimi_cli import appended_texts
 from guard_core.rules.base import (
     NO_WINDOW,
     RESERVES,
@@ -30,7 +31,7 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter, appended_texts
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
 from guard_core.rules.versions import numbers
 
 RATIO, RESERVE = 0.85, 50_000  # compaction_trigger_ratio, reserved_context_size (tokens): src/kimi_cli/config.py

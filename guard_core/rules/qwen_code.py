@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from guard_core.policies.qwen_code import sent_together
 from guard_core.rules.base import (
     NO_WINDOW,
     Agent,
@@ -24,7 +25,7 @@ from guard_core.rules.base import (
     window_setting,
     windows_of,
 )
-from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter, sent_together
+from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Counter
 from guard_core.rules.versions import numbers
 
 SHARE = 0.85  # of the window: DEFAULT_PCT in chatCompressionService.ts

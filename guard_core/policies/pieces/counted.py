@@ -442,7 +442,8 @@ class CountedPolicy(ABC):
         known = as_of >= 0
         output, pending = np.zeros(len(as_of), dtype=np.int64), np.zeros(len(as_of), dtype=np.int64)
         if counter.output:
-            output = np.where(known, outputs_of(ledger)[as_of], 0)
+            outputs = outputs_of(ledger)[as_of] if counter.output_as is None else counter.output_as
+            output = np.where(known, outputs, 0)
         if counter.pending is not None:
             column, form = counter.pending, self.form
             prefix = ledger.prefix_by(f"{self.name} pending {form}", lambda ledger: column(ledger, form))

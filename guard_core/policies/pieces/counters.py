@@ -20,14 +20,15 @@ BYTES_PER_TOKEN = 4  # of an answer whose tokens are not recorded: ours, the heu
 class Counter:
     """The count that is compared, in tokens: the prompt tokens of the last call that the provider counted, and more.
 
-    `output`: with the output tokens of that call. `pending` gives the agent's estimate of each event that was added
-    since, by ledger and form, of which the sum is added, or the `largest`; `pending_words` says how it estimates.
-    `leaves_out` names a column of the ledger's steps that the agent
-    leaves out: tokens read from the cache, or written to it. `at_turn_start`: within a turn the count of the turn's
-    beginning is compared, not the last one.
+    `output`: with the output tokens of that call; each answer counts as `output_as` tokens where that is given.
+    `pending` gives the agent's estimate of each event that was added since, by ledger and form, of which the sum is
+    added, or the `largest`; `pending_words` says how it estimates. `leaves_out` names a column of the ledger's steps
+    that the agent leaves out: tokens read from the cache, or written to it. `at_turn_start`: within a turn the count
+    of the turn's beginning is compared, not the last one.
     """
 
     output: bool = True
+    output_as: int | None = None
     pending: Callable[[Ledger, str], Ints] | None = None
     largest: bool = False
     pending_words: str = ""

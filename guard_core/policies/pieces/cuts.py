@@ -39,3 +39,12 @@ def last_turns(begins_turn: Bools, keep: int) -> int:
     if keep <= 0:
         return len(begins_turn)
     return int(starts[-keep]) if len(starts) > keep else 0
+
+
+def last_marked(marked: Bools, keep: int) -> int:
+    """A cut that keeps the last `keep` marked messages and all that follow the first of these; the number of messages
+    to keep none."""
+    places = np.flatnonzero(marked)
+    if keep <= 0 or not len(places):
+        return len(marked)
+    return int(places[-min(keep, len(places))])

@@ -10,7 +10,7 @@ import numpy as np
 from guard_core.costs import RESULT
 from guard_core.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.message_columns import Messages
+from guard_core.policies.pieces.message_columns import Bools, Messages
 from guard_core.views import Span, Synthetic, View
 
 
@@ -76,3 +76,14 @@ HEURISTIC = Estimate(
     lambda ledger, form: np.diff(Heuristic.of(ledger).log(form)),
     lambda size: size // 4,
 )
+
+
+def at_ends(sizes: Ints, member: Bools, counted: Callable[[Ints], Ints]) -> Ints:
+    """The count of each run of events in a row that belong together, at the last event of the run."""
+    ends = member & ~np.append(member[1:], False)
+    starts = member & ~np.append(False, member[:-1])[: len(member)]
+    sums = np.append(0, np.cumsum(sizes))
+    out = np.zeros(len(sizes), dtype=np.int64)
+    first, last = np.flatnonzero(starts), np.flatnonzero(ends)
+    out[last] = counted(sums[last + 1] - sums[first])
+    return out

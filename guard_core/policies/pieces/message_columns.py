@@ -46,6 +46,11 @@ class Messages:
         return np.asarray((self.flags & STARTS_TURN) > 0)
 
     @property
+    def is_said(self) -> Bools:
+        """Messages in the user's role: of the person, of its software, and written ones."""
+        return np.asarray((self.flags & USER) > 0)
+
+    @property
     def is_model(self) -> Bools:
         return np.asarray((self.flags & MODEL) > 0)
 
@@ -69,6 +74,12 @@ class Messages:
     def is_whole(self) -> Bools:
         """May the list be cut just before each message without parting a tool call from its result."""
         return np.asarray((self.flags & IN_PAIR) == 0)
+
+    def event_at(self, index: int, end: int) -> int:
+        """The event of the first message from `index` on that is one; `end` where there is none."""
+        events = self.event[index:]
+        places = np.flatnonzero(events >= 0)
+        return int(events[places[0]]) if len(places) else end
 
     def between(self, start: int, stop: int) -> View:
         """The messages from `start` up to `stop`, as a view."""

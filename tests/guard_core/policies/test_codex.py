@@ -14,6 +14,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Check
 from guard_core.policies.codex import PREFIX_BYTES
+from guard_core.policies.pieces.requests import newest_requests
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall
@@ -103,7 +104,7 @@ def test_it_fires_at_every_call_of_a_recorded_run_where_codex_fired_and_nowhere_
 
 def user_messages(sizes, budget=20_000):
     log = session(*(event for size in sizes for event in (user("x" * size), model("ok"))))
-    return get_policy("codex", user_budget=budget).user_messages(Ledger.of(log), 2 * len(sizes))
+    return newest_requests(Ledger.of(log), 2 * len(sizes), budget)
 
 
 def test_the_newest_user_messages_stay_and_the_one_that_does_not_fit_is_cut():

@@ -1,0 +1,142 @@
+"""Kimi CLI: 85 % of the window, or 50,000 tokens below it, whichever is reached first; keeps the last two messages.
+
+Source of the rules: version 1.40.0 and 1.52.0, run against a scripted provider (specification of policies, drift,
+section 2). The summariser is given the texts of messages only: it never sees tool calls and their arguments.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import HAS_RESULT, RESULT, STARTS_TURN, TEXT
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.cuts import last_marked
+from guard_core.policies.pieces.estimates import at_ends
+from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Setting
+from guard_core.trace import NOTHING_TO_COMPACT
+
+SHARE_OF_WINDOW, RESERVED = 0.85, 50_000  # measured: 262,144 -> 212,144
+KEPT = 2  # messages of the person and the model
+FRAME = 84  # characters before a summary; runs of 1.40.0
+_SOURCE = "measured, specification of new policies section 2"
+
+
+def lower_limit(window: int, share: float, reserved: int) -> int:
+    """The smallest count that reaches a share of the window, or the window less what is reserved."""
+    return min(math.ceil(share * window), window - reserved)
+
+
+def limit_words(window: int, share: float, reserved: int) -> str:
+    """The same as an expression."""
+    return f"min({share * 100:g} % of {window:,}, {window:,} − {reserved:,})"
+
+
+def appended_texts(ledger: Ledger, form: str = "") -> Ints:
+    """floor(characters / 4) of the texts of what it appends at once: the results of one answer, or what the
+    user said. Pictures count nothing, and what the software says by itself comes behind the check."""
+    parts, flags = ledger.parts, ledger.events["flags"]
+    chars = ledger.by_event(np.where((parts["kind"] == TEXT) | (parts["kind"] == RESULT), parts["chars"], 0))
+    results = (flags & HAS_RESULT) > 0
+    said = np.where((flags & STARTS_TURN) > 0, chars // 4, 0)
+    return np.asarray(said + at_ends(np.where(results, chars, 0), results, lambda total: total // 4))
+
+
+class KimiCliSettings(msgspec.Struct, frozen=True):
+    """Sizes in tokens."""
+
+    share: float
+    reserved: int
+    kept: int
+    summary_budget: int
+
+
+class KimiCli(CountedPolicy):
+    """The policy; see the module."""
+
+    settings: KimiCliSettings
+    name = "kimi-cli"
+    agent = "kimi-cli"
+
+    @property
+    def counter(self) -> Counter:
+        words = "floor(characters / 4) of what was added since, at once each"
+        return Counter(pending=appended_texts, pending_words=words)
+
+    def threshold(self, window: int) -> int:
+        return lower_limit(window, self.settings.share, self.settings.reserved)
+
+    def rule(self, window: int) -> str:
+        return limit_words(window, self.settings.share, self.settings.reserved)
+
+    def plan(self, history: History) -> Plan | int:
+        """A summary, then the last messages of the person and the model with the results between and behind them."""
+        messages = history.messages
+        speakers = ~messages.has_results & ~messages.is_system
+        if int(speakers.sum()) < self.settings.kept:
+            return NOTHING_TO_COMPACT
+        cut = last_marked(speakers, self.settings.kept)
+        if not cut:
+            return NOTHING_TO_COMPACT
+        asks = (Ask(messages.between(0, cut), self.settings.summary_budget),)
+        kept = messages.between(cut, len(messages))
+        return Plan((SummaryMessage(asks, frame=FRAME), *kept), cut=(messages.event_at(cut, history.stop),) * 3)
+
+
+KIND = PolicyKind(
+    "kimi-cli",
+    "Kimi CLI",
+    "Compacts at 85 % of the window or 50,000 tokens below it; keeps a summary and the last two messages.",
+    lambda **values: KimiCli(KimiCliSettings(**values)),
+    (
+        Setting(
+            "share",
+            "Share of the window",
+            SHARE,
+            SHARE_OF_WINDOW,
+            "it compacts where the count reaches this share",
+            _SOURCE,
+            main=True,
+            sweep=(0.85, 0.7, 0.5),
+        ),
+        Setting(
+            "reserved",
+            "Reserved",
+            COUNT,
+            RESERVED,
+            "reserved_context_size: it compacts where so many tokens are left",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(50_000, 20_000, 10_000),
+        ),
+        Setting("kept", "Messages kept", COUNT, KEPT, "last messages of the person and the model", _SOURCE, least=1),
+        Setting(
+            "summary_budget",
+            "Summary budget",
+            COUNT,
+            4_000,
+            "the size that a share of the summary budget refers to (Kimi CLI has no limit)",
+            "ours",
+            unit="tokens",
+            least=1,
+        ),
+    ),
+    known_problems=(
+        KnownProblem(
+            "A small window compacts before every call",
+            "Where the window is not larger than what is reserved, every count is above the threshold.",
+            "measured, 1.52.0",
+        ),
+        KnownProblem(
+            "The summariser never sees tool calls",
+            "It is given the texts of messages; calls and their arguments are left out.",
+            "measured, specification of new policies section 2",
+        ),
+    ),
+)

@@ -1,0 +1,134 @@
+"""Mistral Vibe: a threshold of its own, or 80 % of a window that is declared, or 200,000 tokens.
+
+Source of the rules: version 3.0.2, run against a scripted provider, and the specification of new policies, section 2
+(2.18.4). The count is that of the last answer alone; what was added since is not in it. Not modelled: the oldest round
+goes, at most three times, where the request for the summary overflows.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.requests import newest_requests
+from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.views import Synthetic
+
+DEFAULT_THRESHOLD = 200_000  # tokens, where neither a threshold nor a window is declared
+DECLARED_SHARE = 0.8  # of a window that is declared; measured in 3.0.2: 262,144 -> 209,715
+USER_BUDGET = 20_000  # tokens of the person's messages that stay
+CONTEXT, FRAME = 228, 118  # characters: a note before the messages, and around the summary; runs of 3.0.2
+CURRENT, BEFORE_TURNS = "3.0", "2.18"
+_SOURCE = "measured in 3.0.2, specification of new policies section 2"
+
+
+class MistralVibeSettings(msgspec.Struct, frozen=True):
+    """Sizes in tokens; `auto_compact_threshold` is 0 where it is not set."""
+
+    profile: str
+    auto_compact_threshold: int
+    window_declared: bool
+    share: float
+    user_budget: int
+    summary_budget: int
+
+    def limit(self, window: int) -> tuple[str, int]:
+        """The threshold as an expression and in tokens."""
+        own = self.auto_compact_threshold
+        if own and (own < window or not self.window_declared):
+            return f"{own:,}, set", own
+        if self.window_declared:
+            return f"{self.share * 100:g} % of {window:,}", int(self.share * window)
+        return f"{DEFAULT_THRESHOLD:,}, the default", DEFAULT_THRESHOLD
+
+
+class MistralVibe(CountedPolicy):
+    """The policy; see the module."""
+
+    settings: MistralVibeSettings
+    name = "mistral-vibe"
+    agent = "mistral-vibe"
+
+    @property
+    def looks(self) -> tuple[Point, ...]:
+        return (
+            (Point.BEFORE_TURN,) if self.settings.profile == BEFORE_TURNS else (Point.AFTER_RESULTS, Point.BEFORE_TURN)
+        )
+
+    def threshold(self, window: int) -> int:
+        return self.settings.limit(window)[1]
+
+    def rule(self, window: int) -> str:
+        return self.settings.limit(window)[0]
+
+    def plan(self, history: History) -> Plan:
+        """A note, the person's newest messages within a budget, and a summary of all."""
+        users = newest_requests(history.ledger, history.stop, self.settings.user_budget)
+        summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),), frame=FRAME)
+        return Plan((Synthetic("note", CONTEXT), *users, summary), cut=(history.stop,) * 3)
+
+
+KIND = PolicyKind(
+    "mistral-vibe",
+    "Mistral Vibe",
+    "Compacts at a threshold of its own, 80 % of a declared window, or 200,000 tokens; keeps the person's messages.",
+    lambda **values: MistralVibe(MistralVibeSettings(**values)),
+    (
+        Setting(
+            "auto_compact_threshold",
+            "Threshold",
+            COUNT,
+            0,
+            "auto_compact_threshold; 0: not set. One that is not below a declared window is ignored",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+            profiles={BEFORE_TURNS: DEFAULT_THRESHOLD},
+            sweep=(0, 100_000, 150_000, 168_000),
+        ),
+        Setting(
+            "window_declared",
+            "Window declared",
+            SWITCH,
+            True,
+            "max_context_length is set for the model; else the threshold is 200,000",
+            _SOURCE,
+            main=True,
+            not_in=(BEFORE_TURNS,),
+            profiles={BEFORE_TURNS: False},
+        ),
+        Setting("share", "Share", SHARE, DECLARED_SHARE, "of a declared window", _SOURCE, not_in=(BEFORE_TURNS,)),
+        Setting(
+            "user_budget",
+            "User messages",
+            COUNT,
+            USER_BUDGET,
+            "budget for the newest messages of the person, which stay",
+            _SOURCE,
+            unit="tokens",
+        ),
+        Setting(
+            "summary_budget",
+            "Summary budget",
+            COUNT,
+            4_000,
+            "the size that a share of the summary budget refers to",
+            "ours",
+            unit="tokens",
+            least=1,
+        ),
+    ),
+    (
+        Profile(CURRENT, "3.0.2: compares before a turn and between the steps of one"),
+        Profile(BEFORE_TURNS, "2.18.4: compares before a turn only"),
+    ),
+    known_problems=(
+        KnownProblem(
+            "Blind to the results of this step",
+            "The count is that of the last answer; large results that came since are not in it.",
+            "measured in 3.0.2",
+        ),
+    ),
+)

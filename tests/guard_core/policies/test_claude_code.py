@@ -1,0 +1,84 @@
+"""Claude Code: thresholds by version as they were measured, and what a compaction keeps."""
+
+import pytest
+
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.sessions import ModelCall
+from guard_core.summaries.sizes import FixedSummaries
+from guard_core.usage import usage_for
+from guard_core.views import Span
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.policies.tools import run
+from tests.guard_core.rules.measured import run_of
+
+OLD, CAPPED, NEW = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "window", "threshold"),
+    [
+        (OLD, {}, 200_000, 155_000),
+        (OLD, {}, 1_000_000, 955_000),
+        (OLD, {"max_output": 8_192}, 200_000, 178_808),
+        (OLD, {"autocompact_pct": 50}, 200_000, 84_000),
+        (OLD, {"auto_compact_window": 100_000}, 200_000, 155_000),  # no effect in these versions
+        (CAPPED, {}, 200_000, 167_000),
+        (CAPPED, {"max_output": 64_000}, 1_000_000, 967_000),
+        (NEW, {}, 200_000, None),
+        (NEW, {"autocompact_pct": 50}, 200_000, None),
+        (NEW, {"auto_compact_window": 200_000}, 200_000, 167_000),
+        (NEW, {"auto_compact_window": 100_000}, 200_000, 67_000),
+        (NEW, {"auto_compact_window": 150_000}, 200_000, 117_000),
+        (NEW, {"auto_compact_window": 1_000_000}, 1_000_000, 967_000),
+        (NEW, {"auto_compact_window": 200_000, "max_output": 8_192}, 200_000, 178_808),
+        (NEW, {"auto_compact_window": 200_000, "autocompact_pct": 50}, 200_000, 90_000),
+    ],
+)
+def test_thresholds_are_those_that_were_measured(profile, settings, window, threshold):
+    assert get_policy("claude-code", profile=profile, **settings).threshold(window) == threshold
+
+
+def rounds(count, prompt):
+    """One turn of tool calls; the last call's prompt has `prompt` tokens."""
+    events = [user("go")]
+    for number in range(count):
+        events += [tool_call("read", f"c{number}"), tool_result("y" * 400, "read", f"c{number}")]
+    calls = [ModelCall(2 * k + 1, 2 * k + 1, 1_000 * (k + 1), output_tokens=20) for k in range(count - 1)]
+    calls.append(ModelCall(2 * count - 1, 2 * count - 1, prompt, output_tokens=20))
+    return session(*events, model("done"), calls=(*calls, ModelCall(2 * count + 1, None, 500)))
+
+
+@pytest.mark.parametrize(("settings", "kept"), [({"profile": CAPPED}, 0), ({"auto_compact_window": 200_000}, 1)])
+def test_at_a_threshold_it_keeps_nothing_or_the_last_tool_round(settings, kept):
+    trace = run(get_policy("claude-code", **settings), rounds(6, 170_000), window=200_000)
+    (record,) = trace.compactions
+    assert record.after[1:] == ((Span(13 - 2 * kept, 13),) if kept else ())
+
+
+def test_the_answer_of_old_versions_counts_as_the_one_token_that_its_beginning_reports():
+    count = rounds(2, 154_899)  # 154,899 + 1 + 100: the result has 400 characters
+    trace = run(get_policy("claude-code", profile=OLD), count, window=200_000)
+    assert trace.columns["decision_tokens"][2] == 155_000
+    assert [record.step for record in trace.compactions] == [2]
+
+
+def test_without_a_threshold_it_compacts_after_the_refusal_of_the_provider():
+    trace = run(get_policy("claude-code"), rounds(6, 210_000), window=200_000)
+    record = trace.compactions[0]
+    assert (record.step, record.reason) == (5, "the provider refused the request")
+    assert record.after[1:] == (Span(3, 11),)  # the last four rounds
+    terms = {item.name: item for item in get_policy("claude-code").explain(trace, 4)}
+    assert terms["verdict"].expression == "there is no threshold: it does not fire"
+
+
+def test_after_a_refusal_it_keeps_the_messages_that_the_agent_kept(tmp_path):
+    recorded = run_of("claude-code/2.1.330-default-overflow", tmp_path).session
+    ledger = Ledger.of(recorded)
+    usage = usage_for(ledger, None)
+    trace = replay(ledger, get_policy("claude-code"), window=200_000, usage=usage, summarizer=FixedSummaries(2_380))
+    first = trace.compactions[0]
+    kept = [item for item in ledger.bases[0].view if isinstance(item, Span)]
+    assert [item for item in first.after if isinstance(item, Span)] == kept
+    assert first.step == 8

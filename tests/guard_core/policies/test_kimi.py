@@ -1,0 +1,75 @@
+"""Kimi CLI and Kimi Code: the share of the window or what is reserved of it, and what they keep."""
+
+import pytest
+
+from guard_core.policies import get_policy
+from guard_core.sessions import ModelCall
+from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.views import Span, Synthetic
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.policies.tools import run
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "window", "threshold"),
+    [
+        ("kimi-cli", {}, 262_144, 212_144),
+        ("kimi-cli", {"reserved": 10_000}, 262_144, 222_823),
+        ("kimi-cli", {}, 128_000, 78_000),
+        ("kimi-code", {}, 262_144, 212_144),
+        ("kimi-code", {}, 128_000, 78_000),
+        ("kimi-code", {"reserved": 10_000}, 262_144, 222_823),
+        ("kimi-code", {}, 50_000, 42_500),  # nothing is reserved in a window that is not larger
+    ],
+)
+def test_thresholds_are_those_that_were_measured(policy, settings, window, threshold):
+    assert get_policy(policy, **settings).threshold(window) == threshold
+
+
+def work(prompt, before=()):
+    """Two tool calls of one turn, the second on a prompt of `prompt` tokens."""
+    events = [*before, user("go")]
+    at = len(events)
+    events += [tool_call("read", "a"), tool_result("y" * 7, "read", "a")]
+    events += [tool_call("read", "b"), tool_result("y" * 7, "read", "b")]
+    calls = (
+        ModelCall(at, at, 1_000, output_tokens=10),
+        ModelCall(at + 2, at + 2, prompt, output_tokens=10),
+        ModelCall(at + 4, None, 500),
+    )
+    return session(*events, calls=calls)
+
+
+@pytest.mark.parametrize(("prompt", "fires"), [(212_132, False), (212_133, True)])
+def test_kimi_cli_counts_the_answer_and_a_quarter_of_the_characters_since_rounded_down(prompt, fires):
+    trace = run(get_policy("kimi-cli"), work(prompt), window=262_144)
+    assert trace.columns["decision_tokens"][2] == prompt + 10 + 1
+    assert len(trace.compactions) == fires
+
+
+def test_kimi_cli_keeps_the_last_two_messages_with_their_results():
+    (record,) = run(get_policy("kimi-cli"), work(215_000), window=262_144).compactions
+    assert record.after[1:] == (Span(1, 5),)
+
+
+def test_kimi_cli_compacts_before_every_call_in_a_small_window():
+    trace = run(get_policy("kimi-cli"), work(2_000), window=50_000)
+    assert trace.columns["threshold"].tolist() == [0, 0, 0]
+    assert trace.columns["held"][1] == NOTHING_TO_COMPACT  # the user's message and one call: nothing is before them
+    assert [record.step for record in trace.compactions] == [2]
+
+
+def test_kimi_code_keeps_the_messages_of_the_person_and_a_summary_behind_them():
+    log = work(215_000, before=(user("first"), model("done")))
+    (record,) = run(get_policy("kimi-code"), log, window=262_144).compactions
+    assert record.after[:2] == (Span(0, 1), Span(2, 3))
+    assert isinstance(record.after[2], Synthetic)
+    assert len(record.after) == 3
+
+
+def test_kimi_code_keeps_the_first_and_the_last_of_too_many_messages():
+    log = work(215_000, before=tuple(user("x" * 40_000) for _ in range(3)))
+    (record,) = run(get_policy("kimi-code"), log, window=262_144).compactions
+    kinds = [item.form if isinstance(item, Span) else item.kind for item in record.after]
+    # 2,000 tokens of the first; "go" and the third whole, and what is left for the second.
+    assert kinds == ["cut:8000", "elision", "cut:31996", "", "summary"]
