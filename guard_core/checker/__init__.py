@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import OF_A_RULE, REPLAYED
 from guard_core.checker.sentences import check_sentence, check_window_words
@@ -47,7 +48,7 @@ def check(
     `window` is the one the claims were made with; what a session proves about it is among the claims that are checked.
     """
     story = Story(session, window) if trace is None else Replay(session, window, trace)
-    checks = {**RECORDED, **OF_A_RULE} if trace is None else REPLAYED
+    checks = {**RECORDED, **OF_A_RULE, **OWN_RULE} if trace is None else REPLAYED
     contradictions = []
     claims = list(findings)
     for finding in claims:

@@ -17,6 +17,7 @@ WINDOW_DOUBTED = "window_doubted"  # the recorded triggers contradict the table
 TRIGGER_NOT_RECORDED = "trigger_not_recorded"  # the file does not say who asked for a compaction: taken as automatic
 SAME_TURNS = "same_turns"  # the agent would have made the same calls
 MODELLED_TOKENS = "modelled_tokens"  # a modelled count is part of the number
+RULE_DEFAULTS = "rule_defaults"  # settings of the agent's rule that the file does not hold are at their defaults
 SIZES_ONLY = "sizes_only"  # the file has no count by the provider
 
 

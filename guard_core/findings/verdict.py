@@ -11,6 +11,7 @@ from guard_core.findings.presence import shortened
 from guard_core.findings.sizes import assumptions_at, if_window_at, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.trace import Trace
+from guard_core.window_evidence import Status
 
 QUOTED_CHARS = 30  # of a request, in a verdict
 
@@ -116,8 +117,8 @@ def _overflow(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     if numbers["answered"] == numbers["calls"]:
         return (
-            f"Peak estimated at {percent(1 + numbers['over_share'])} of the window at {at_step(finding.step)}, yet it "
-            "was answered: the window is larger, or the estimate too high."
+            f"Peak estimated at {percent(1 + numbers['over_share'])} of the window at {at_step(finding.step)}"
+            f"{if_window_at(case, finding.step)}, yet answered: larger window, or estimate too high."
         )
     how = "estimated" if case.facts.is_uncounted else "modelled"
     where = at_step(numbers["first"]) if numbers["calls"] == 1 else f"the first at {at_step(numbers['first'])}"
@@ -264,6 +265,46 @@ def _gap(case: Case, finding: Finding) -> str:
     )
 
 
+def _never_acts(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    fired = numbers["high"] <= numbers["threshold"]
+    did = f"compacted at {numbers['high']:,}" if fired else f"did not compact at {numbers['low']:,}"
+    return (
+        f"{_head(case)}the typed {numbers['setting']} of {numbers['value']:,} never acts: {numbers['agent']} {did}, "
+        f"its threshold would be {numbers['threshold']:,}{_if_its_window(case, finding)}."
+    )
+
+
+def _other_threshold(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}its threshold is at most {numbers['high']:,}, not the default {numbers['threshold']:,} of "
+        f"{numbers['agent']}{_if_its_window(case, finding)}."
+    )
+
+
+def _early(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}{at_step(finding.step)} compacted early by the rule of {numbers['agent']}: "
+        f"{numbers['count']:,}, below {numbers['threshold']:,}{_if_its_window(case, finding)}."
+    )
+
+
+def _missed(case: Case, finding: Finding) -> str:
+    numbers = finding.numbers
+    return (
+        f"{_head(case)}by its rule {numbers['agent']} would have compacted at {at_step(finding.step)}, too: "
+        f"{numbers['count']:,} reached {numbers['threshold']:,}{_if_its_window(case, finding)}."
+    )
+
+
+def _if_its_window(case: Case, finding: Finding) -> str:
+    """The window that a rule's threshold is made of, where the session's cannot be relied on."""
+    unsure = case.window.status in (Status.ASSUMED, Status.DOUBTED)
+    return f", if the window is {finding.numbers['window']:,}" if unsure and "window" in finding.numbers else ""
+
+
 _ORDER: dict[str, Wording] = {
     "window_contradicted": _contradicted,
     "no_fit": _no_fit,
@@ -279,8 +320,12 @@ _ORDER: dict[str, Wording] = {
     "grown": _grown,
     "thrash": _thrash,
     "window_doubted": _doubted,
+    "setting_never_acts": _never_acts,
     "needless": _needless,
     "near_miss": _near,
+    "own_early": _early,
+    "own_missed": _missed,
+    "other_threshold": _other_threshold,
     "timing_gap": _gap,
     "needed": _needed,
 }

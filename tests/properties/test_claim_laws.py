@@ -93,10 +93,19 @@ def stories(draw: st.DrawFn) -> Session:
         reported = draw(st.sampled_from([count, count, count, None, count * 3]))
         calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, model="nameless"))
     window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Provenance.RECORDER))))
-    format_ = draw(st.sampled_from(["", "claude-code", "adk"]))
+    format_ = draw(st.sampled_from(["", "claude-code", "adk", "codex", "crush", "pi", "opencode", "gemini-cli"]))
+    version = draw(st.sampled_from(["", "2.1.14", "2.1.62", "2.1.330"]))
     total = draw(st.none() | st.integers(1, 10**7))
     totals = {"prompt_tokens_total": total, "total_calls": None if total is None else len(calls)}
-    return Session(tuple(log), tuple(calls), made, window=window, format=format_, **totals)
+    return Session(
+        tuple(log),
+        tuple(calls),
+        made,
+        window=window,
+        format=format_,
+        versions=((0, version),) if version else (),
+        **totals,
+    )
 
 
 def contradictions(session: Session, policies: tuple[tuple[str, int], ...] = ()) -> list[str]:

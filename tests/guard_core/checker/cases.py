@@ -27,6 +27,7 @@ from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.views import Inserted, Span
 from guard_core.window_evidence import WindowJudgement
+from tests.builders import transcript
 
 WINDOW = Sourced(100_000, Provenance.RECORDER)
 WORDS = "please keep the public interface of the parser as it is today"
@@ -43,8 +44,8 @@ class Claims:
     trace: Trace | None = None
 
 
-def of_recording(session: Session) -> Claims:
-    facts = Facts.of(session)
+def of_recording(session: Session, **settings: str) -> Claims:
+    facts = replace(Facts.of(session), settings=settings)
     findings = recorded_findings(facts)
     return Claims(session, facts.window, findings, recorded_verdict(facts, findings))
 
@@ -191,6 +192,18 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "kept tail",
         exchange(10, tokens=_falling_at(6), compactions=(compaction(6, base=(Inserted(0), Span(5, 7))),)),
     )
+
+
+def ruled() -> Iterator[tuple[str, Claims]]:
+    """Recordings of Claude Code that do not fit its rule, or what a person typed of it."""
+    late = transcript(prompts=(20_000, 160_000, 120_000, 30_000))
+    yield "late and early", of_recording(late)
+    yield "another threshold", of_recording(transcript(version="2.1.21"))
+    yield "typed and never acts", of_recording(transcript(), max_output_tokens="8192")
+    yield "a share that never acts", of_recording(transcript(), autocompact_pct="50")
+    quiet = msgspec.structs.replace(transcript(prompts=(20_000, 150_000, 156_000, 157_000)), compactions=())
+    yield "never compacted", of_recording(quiet)
+    yield "written down", of_recording(transcript(version="2.1.21", tokens_before=156_000))
 
 
 def replays() -> Iterator[tuple[str, Claims]]:

@@ -11,15 +11,16 @@ import pytest
 
 import guard_core.checker
 from guard_core.checker import check
+from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED
 from guard_core.findings import Finding
-from tests.guard_core.checker.cases import Claims, lies, of_recording, recordings, replays
+from tests.guard_core.checker.cases import Claims, lies, of_recording, recordings, replays, ruled
 
 
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, Claims]:
-    return {name: of_recording(session) for name, session in recordings()}
+    return {name: of_recording(session) for name, session in recordings()} | dict(ruled())
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_it_confirms_every_claim_about_the_replays(replayed):
 
 
 def test_every_kind_of_claim_about_a_recording_is_made_of_one_of_them(recorded):
-    assert set(RECORDED) - {item.kind for claims in recorded.values() for item in claims.findings} == set()
+    assert {*RECORDED, *OWN_RULE} - {item.kind for claims in recorded.values() for item in claims.findings} == set()
 
 
 def test_every_kind_of_claim_about_a_replay_is_made_of_one_of_them(replayed):

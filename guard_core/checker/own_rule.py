@@ -1,0 +1,206 @@
+"""What is claimed by the rule of the agent itself: its sum worked out again, its counts added up call by call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Any, NamedTuple
+
+from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
+from guard_core.events import ToolResultPart, part_text
+from guard_core.findings.claims import Finding
+
+_WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
+_NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
+_WRITTEN = ("claude-code", "pi")  # formats in which the agent writes down what it compared
+_PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Hermes")  # agents that look before every call
+
+
+class Check(NamedTuple):
+    """A place at which an agent may compact: the call that comes next, the least and the most that it may have counted
+    (None: not known), and the compaction made here, by index."""
+
+    step: int
+    least: int | None
+    most: int | None
+    compaction: int | None
+
+
+def other_threshold(story: Story, finding: Finding) -> None:
+    """All checks fit a threshold between two counts, which is not the rule's."""
+    _threshold(story, finding)
+    high, high_step = number(finding, "high"), step_of(story, finding, "high_step")
+    checks = list(_checks(story, number(finding, "counter")))
+    if not any(check.compaction is not None and _is_at(story, check, high, high_step) for check in checks):
+        raise Wrong(f"no compaction at step {high_step} had a count of {high}")
+    low = finding.numbers.get("low")
+    if low is not None:
+        low_step = step_of(story, finding, "low_step")
+        if not any(check.compaction is None and _is_at(story, check, low, low_step) for check in checks):
+            raise Wrong(f"no check of step {low_step} had a count of {low} and passed")
+        if low >= high:
+            raise Wrong("no threshold is between the two")
+    limit, strict = number(finding, "threshold"), int(number(finding, "relation") == ">")
+    if (low is None or limit > low - strict) and limit <= high - strict:
+        raise Wrong("the rule's threshold fits, too")
+
+
+def setting_never_acts(story: Story, finding: Finding) -> None:
+    """The same, where a typed setting is part of the sum."""
+    other_threshold(story, finding)
+    value = number(finding, "value")
+    if f"{value:,}" not in _NUMBER.findall(number(finding, "formula")):
+        raise Wrong(f"the sum has no {value}")
+
+
+def own_early(story: Story, finding: Finding) -> None:
+    """Compactions that nobody asked for, at counts below the threshold."""
+    _threshold(story, finding)
+    limit, indices = number(finding, "threshold"), number(finding, "compactions")
+    checks = {check.compaction: check for check in _checks(story, number(finding, "counter"))}
+    for index in indices:
+        story.compaction(index)
+        if index not in checks or checks[index].least is None or _fires(finding, checks[index].least or 0):
+            raise Wrong(f"compaction {index} was not below the threshold")
+        if story.compaction(index).is_manual:
+            raise Wrong(f"a person asked for compaction {index}")
+    first = checks[indices[0]]
+    count = number(finding, "count")
+    if not (first.least or 0) <= count <= (first.most or 0):
+        raise Wrong(f"the count before compaction {indices[0]} is {first.least} to {first.most}, not {count}")
+    agree(finding, tokens=limit - count)
+
+
+def own_missed(story: Story, finding: Finding) -> None:
+    """Checks at which the count reached the threshold, and nothing was compacted."""
+    _threshold(story, finding)
+    checks = [check for check in _checks(story, number(finding, "counter")) if check.compaction is None]
+    count = number(finding, "count")
+    if not any(_is_at(story, check, count, finding.step) for check in checks):
+        raise Wrong(f"the count before step {finding.step} is not {count}")
+    if not _fires(finding, count):
+        raise Wrong("the rule does not fire there")
+    surely = sum(_fires(finding, check.least or 0) for check in checks if check.least is not None)
+    perhaps = sum(_fires(finding, check.most or 0) for check in checks if check.most is not None)
+    claimed = number(finding, "checks")
+    one_stretch = len({call.model for call in story.session.calls} | {v for _, v in story.session.versions}) <= 2
+    if claimed > perhaps or (number(finding, "agent") in _PLAIN and one_stretch and claimed < surely):
+        raise Wrong(f"the rule fires at {surely} to {perhaps} such checks, not {claimed}")
+
+
+def _threshold(story: Story, finding: Finding) -> None:
+    """The claimed threshold is what its sum comes to, and the claimed window is part of that sum."""
+    formula = number(finding, "formula")
+    same("threshold", number(finding, "threshold"), worked_out(formula))
+    window = finding.numbers.get("window")
+    if window is not None and f"{window:,}" not in _NUMBER.findall(formula):
+        raise Wrong(f"the sum has no window of {window}")
+
+
+def worked_out(formula: str) -> int:
+    """What a sum such as "min(272,000 − 20,000, 90 % of 272,000)" comes to, a share rounded as the rules do."""
+    text = _WORDS.sub("", formula).strip()
+    if match := re.fullmatch(r"(min|max)\((.*)\)", text):
+        return (min if match[1] == "min" else max)(*map(worked_out, _split(match[2])))
+    if match := re.fullmatch(r"([\d.]+) % of \(?(.*?)\)?", text):
+        exact = float(match[1]) / 100 * worked_out(match[2])
+        return ceil(exact) if worked_out(match[2]) == 1_048_576 else int(exact)
+    first, *others = (part.strip() for part in text.split("−"))
+    return _plain_number(first) - sum(map(_plain_number, others))
+
+
+def _plain_number(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise Wrong(f"{text!r} is no number of a sum")
+    return int(float(text.replace(",", "")))
+
+
+def _split(text: str) -> list[str]:
+    """The two arguments, parted by the comma with a space behind it that is in no bracket."""
+    depth = 0
+    for place, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if not depth and text.startswith(", ", place):
+            return [text[:place], text[place + 2 :]]
+    raise Wrong(f"{text!r} has one argument")
+
+
+def _fires(finding: Finding, count: int) -> bool:
+    limit = number(finding, "threshold")
+    return bool(count > limit if number(finding, "relation") == ">" else count >= limit)
+
+
+def _is_at(story: Story, check: Check, count: int, step: int) -> bool:
+    here = min(check.step, len(story.session.calls) - 1) == step
+    return here and check.least is not None and check.most is not None and check.least <= count <= check.most
+
+
+def _checks(story: Story, counter: str) -> Iterator[Check]:
+    """Every check in order: before each call, and at each compaction that counts."""
+    calls, last = story.session.calls, -1
+    places = {item.place: index for index, item in enumerate(story.compactions)}
+    for step in range(len(calls) + 1):
+        at = calls[step].at if step < len(calls) else len(story.session.events)
+        before = calls[step - 1].at if step else -1
+        made = [place for place in places if before < story.session.compactions[place].at <= at]
+        for place in made:
+            item = story.session.compactions[place]
+            least, most = _count(story, counter, last, item.at)
+            if item.tokens_before and story.session.format in _WRITTEN:
+                least = most = item.tokens_before
+            yield Check(step, least, most, places[place])
+            last = -1
+        if not made and step < len(calls):
+            yield Check(step, *_count(story, counter, last, at), None)
+        if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
+            last = step if calls[step].prompt_tokens else -1
+
+
+def _count(story: Story, counter: str, last: int, at: int) -> tuple[int | None, int | None]:
+    """The least and the most that was counted at a place of the log: the last call's tokens, and what came since."""
+    if last < 0:
+        return None, None
+    call = story.session.calls[last]
+    if counter == "prompt":
+        return call.prompt_tokens, call.prompt_tokens
+    output = call.output_tokens if call.output_tokens is not None else call.output_tokens_at_start
+    if output is None:
+        return None, None
+    total = (call.prompt_tokens or 0) + output
+    if counter == "total":
+        return total, total
+    start = call.at if call.response is None else call.response + 1
+    added = [part for event in story.session.events[start:at] for part in event.parts]
+    results = [part_text(part) for part in added if isinstance(part, ToolResultPart)]
+    estimate = _ESTIMATES.get(story.session.format)
+    reminders = sum(len(part_text(part)) for part in added if not isinstance(part, ToolResultPart))
+    if estimate is None:
+        return total, total + sum(map(_most, results)) + reminders
+    exact = total + sum(map(estimate, results))
+    return exact, exact + (reminders if any(_counts_reminders(name) for _, name in story.session.versions) else 0)
+
+
+def _counts_reminders(version: str) -> bool:
+    """From 2.1.330 on Claude Code estimates texts that it adds by itself, too."""
+    return tuple(map(int, re.findall(r"\d+", version))) >= (2, 1, 330)
+
+
+def _quarter_rounded(text: str) -> int:
+    return (len(text.encode("utf-16-le", "surrogatepass")) // 2 + 2) // 4
+
+
+def _quarter_of_json(text: str) -> int:
+    return ceil(len(json.dumps(text, ensure_ascii=False)) / 4)
+
+
+def _most(text: str) -> int:
+    """No estimator counts more tokens than bytes."""
+    return len(text.encode("utf-8", "surrogatepass")) + 500
+
+
+_ESTIMATES: dict[str, Callable[[str], int]] = {"claude-code": _quarter_rounded, "codex": _quarter_of_json}
+OWN_RULE: dict[str, Callable[..., Any]] = {
+    check.__name__: check for check in (other_threshold, setting_never_acts, own_early, own_missed)
+}

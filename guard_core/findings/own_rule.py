@@ -1,0 +1,165 @@
+"""What the rule of the agent itself says of a recording: compactions and checks that do not fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Finding
+from guard_core.findings.facts import Case
+from guard_core.findings.words import at_step, counted, window_assumptions
+from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
+from guard_core.sessions import Provenance
+from guard_core.window_evidence import Status
+
+SIGNS = {">=": "≥", ">": ">"}
+
+
+class _Ruled(NamedTuple):
+    """A stretch whose rule has a threshold, and what its checks prove of it."""
+
+    stretch: Stretch
+    rule: OwnRule
+    interval: Interval | None
+
+
+def own_rule_gaps(case: Case) -> list[Finding]:
+    """Where a recording and the rule of its agent part: one finding of each kind, of the first stretch that has it."""
+    if case.facts.is_contextguards or not case.window_counts:
+        return []
+    findings: dict[str, Finding] = {}
+    for ruled in _stretches(case):
+        made = [_other_threshold(case, ruled)] if _is_elsewhere(ruled) else [_early(case, ruled), _missed(case, ruled)]
+        for finding in filter(None, made):
+            findings.setdefault(finding.kind, finding)
+    return list(findings.values())
+
+
+def _stretches(case: Case) -> Iterator[_Ruled]:
+    explanation = case.facts.explanation
+    intervals = {(item.start, item.stop, item.counter): item for item in explanation.inference}
+    for stretch, rule in zip(explanation.stretches, explanation.rules, strict=False):
+        if rule.threshold is not None and rule.threshold > 0:  # a small window less a large reserve is none
+            yield _Ruled(stretch, rule, intervals.get((stretch.start, stretch.stop, rule.counter)))
+
+
+def _is_elsewhere(ruled: _Ruled) -> bool:
+    """Do the checks fit one threshold that is not the rule's."""
+    interval, threshold = ruled.interval, ruled.rule.threshold
+    if interval is None or interval.at_most is None or interval.contradiction or threshold is None:
+        return False
+    return not interval.contains(threshold)
+
+
+def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
+    rule, interval = ruled.rule, ruled.interval
+    assert interval is not None
+    assert interval.at_most is not None
+    assert interval.at_most_step is not None
+    numbers = {"high": interval.at_most, "high_step": _step(case, interval.at_most_step)}
+    low = ""
+    if interval.above is not None and interval.above_step is not None:
+        numbers |= {"low": interval.above, "low_step": _step(case, interval.above_step)}
+        low = f"above {interval.above:,} ({at_step(numbers['low_step'])}) and "
+    typed = next((item for item in rule.settings if item.source is Provenance.USER and item.name != "window"), None)
+    if typed is not None and typed.value is not None:
+        return _never_acts(case, ruled, typed, numbers)
+    sentence = (
+        f"Every check fits a threshold {low}at most {interval.at_most:,} ({at_step(numbers['high_step'])}), not the "
+        f"{rule.threshold:,} of {rule.agent}{_conditions(case, rule)}."
+    )
+    return _finding("other_threshold", INFO, case, rule, sentence, numbers, [numbers["high_step"]])
+
+
+def _never_acts(case: Case, ruled: _Ruled, typed: RuleSetting, numbers: dict[str, Any]) -> Finding:
+    """A value that a person stated, and that the recording contradicts."""
+    rule, value = ruled.rule, typed.value or 0.0
+    numbers = {**numbers, "setting": typed.name, "value": int(value) if float(value).is_integer() else value}
+    fired = numbers["high"] <= (rule.threshold or 0)
+    what = "compacted" if fired else "did not compact"
+    count, step = (numbers[f"{'high' if fired else 'low'}{name}"] for name in ("", "_step"))
+    sentence = (
+        f"The typed {typed.name} of {numbers['value']:,} never acts: with it the threshold is {rule.threshold:,}, but "
+        f"{rule.agent} {what} at {count:,} ({at_step(step)}){_conditions(case, rule)}."
+    )
+    return _finding("setting_never_acts", WARNING, case, rule, sentence, numbers, [step])
+
+
+def _early(case: Case, ruled: _Ruled) -> Finding | None:
+    """Compactions at a count below the threshold."""
+    rule, explanation = ruled.rule, case.facts.explanation
+    index_of = {item.place: index for index, item in enumerate(case.facts.counts.compactions)}
+    early = [
+        item
+        for item in explanation.compactions
+        if item.verdict is Agreement.EARLY and ruled.stretch.start <= item.step <= ruled.stretch.stop
+        if item.threshold == rule.threshold and item.decision_tokens is not None
+    ]
+    if not early:
+        return None
+    first, indices = early[0], [index_of[item.place] for item in early]
+    more = "" if len(early) == 1 else f" So did {counted(len(early) - 1, 'more compaction')}."
+    step = _step(case, first.step)
+    sentence = (
+        f"Compaction {indices[0] + 1:,} ({at_step(step)}) came early by the rule of {rule.agent}: "
+        f"{first.decision_tokens:,} is "
+        f"{first.tokens:,} tokens below its threshold of {rule.threshold:,}{_conditions(case, rule)}.{more}"
+    )
+    numbers = {"count": first.decision_tokens, "tokens": first.tokens, "compactions": indices}
+    steps = [_step(case, item.step) for item in early]
+    return _finding("own_early", INFO, case, rule, sentence, numbers, steps)
+
+
+def _missed(case: Case, ruled: _Ruled) -> Finding | None:
+    """Checks at which the rule fires and the agent did not compact."""
+    rule, stretch = ruled.rule, ruled.stretch
+    missed = [item for item in case.facts.explanation.missed if stretch.start <= item.step < stretch.stop]
+    if not missed:
+        return None
+    first = missed[0]
+    checks = counted(len(missed), "check")
+    where = "first at" if len(missed) > 1 else "at"
+    sentence = (
+        f"By its rule {rule.agent} would compact at {checks} more than it did, {where} {at_step(first.step)}: "
+        f"{first.count:,} {SIGNS[rule.relation]} {rule.threshold:,}{_conditions(case, rule)}."
+    )
+    numbers = {"count": first.count, "checks": len(missed)}
+    return _finding("own_missed", INFO, case, rule, sentence, numbers, [item.step for item in missed])
+
+
+def _step(case: Case, step: int) -> int:
+    """The step to look at for a check: the last one for a check behind it."""
+    return min(step, case.facts.ledger.step_count - 1)
+
+
+def _conditions(case: Case, rule: OwnRule) -> str:
+    """What a threshold rests on, as the end of a clause."""
+    conditions = ["its settings are the defaults"] if _rests_on_defaults(rule) else []
+    if (window := _window(rule)) and _is_unsure(case, rule):
+        conditions.append(f"the window is {window:,}")
+    return f", if {' and '.join(conditions)}" if conditions else ""
+
+
+def _rests_on_defaults(rule: OwnRule) -> bool:
+    return any(item.source is Provenance.ASSUMED and item.name != "window" for item in rule.settings)
+
+
+def _is_unsure(case: Case, rule: OwnRule) -> bool:
+    assumed = any(item.source is Provenance.ASSUMED and item.name == "window" for item in rule.settings)
+    return assumed or case.window.status in (Status.ASSUMED, Status.DOUBTED)
+
+
+def _window(rule: OwnRule) -> int:
+    """The window in tokens that the threshold is made of; 0 where it is not."""
+    values = [int(item.value) for item in rule.settings if item.name == "window" and item.value is not None]
+    return values[0] if values and f"{values[0]:,}" in rule.formula else 0
+
+
+def _finding(
+    kind: str, severity: str, case: Case, rule: OwnRule, sentence: str, numbers: dict[str, Any], steps: list[int]
+) -> Finding:
+    about = {"agent": rule.agent, "formula": rule.formula, "relation": rule.relation, "counter": rule.counter}
+    window = {"window": _window(rule)} if _window(rule) else {}
+    assumptions = (*window_assumptions(case.window), *((RULE_DEFAULTS,) if _rests_on_defaults(rule) else ()))
+    data = {**about, "threshold": rule.threshold, **window, **numbers}
+    return Finding(kind, severity, steps[0], sentence, data, assumptions, tuple(steps[:LISTED]), len(steps))

@@ -1,0 +1,89 @@
+"""What the rule of the agent itself says of a recording."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from guard_core.checker.own_rule import worked_out
+from guard_core.checker.story import Wrong
+from guard_core.findings import Facts, recorded_findings, recorded_verdict
+from guard_core.rules import AGENTS
+from guard_core.rules.base import Stretch
+from guard_core.sessions import Provenance, Sourced
+from tests.builders import transcript
+
+
+def said(session, **settings):
+    facts = replace(Facts.of(session), settings=settings)
+    return {item.kind: item for item in recorded_findings(facts)}
+
+
+def test_a_recording_that_fits_its_rule_has_none_of_these():
+    assert {kind for kind in said(transcript()) if kind.startswith(("own_", "other_", "setting_"))} == set()
+
+
+def test_a_typed_setting_that_the_recording_contradicts_never_acts():
+    finding = said(transcript(), max_output_tokens="8192")["setting_never_acts"]
+    assert finding.sentence == (
+        "The typed max_output_tokens of 8,192 never acts: with it the threshold is 178,808, but Claude Code compacted "
+        "at 155,010 (step 4)."
+    )
+    assert finding.severity == "warning"
+
+
+def test_one_whose_threshold_was_passed_never_acts_either():
+    sentence = said(transcript(), autocompact_pct="50")["setting_never_acts"].sentence
+    assert "with it the threshold is 84,000, but Claude Code did not compact at 151,010 (step 3)" in sentence
+
+
+def test_it_leads_the_verdict():
+    facts = replace(Facts.of(transcript()), settings={"max_output_tokens": "8192"})
+    verdict = recorded_verdict(facts, recorded_findings(facts))
+    assert verdict.sentence == (
+        "1 compaction; the typed max_output_tokens of 8,192 never acts: Claude Code compacted at 155,010, its "
+        "threshold would be 178,808."
+    )
+
+
+def test_checks_that_fit_another_threshold_name_its_bounds():
+    assert said(transcript(version="2.1.21"))["other_threshold"].sentence == (
+        "Every check fits a threshold above 151,010 (step 3) and at most 155,010 (step 4), not the 167,000 of Claude "
+        "Code, if its settings are the defaults."
+    )
+
+
+def test_checks_that_fit_none_are_early_and_late():
+    found = said(transcript(prompts=(20_000, 160_000, 120_000, 30_000)))
+    assert found["own_early"].sentence == (
+        "Compaction 1 (step 4) came early by the rule of Claude Code: 121,010 is 33,990 tokens below its threshold of "
+        "155,000, if its settings are the defaults."
+    )
+    assert found["own_missed"].sentence == (
+        "By its rule Claude Code would compact at 1 check more than it did, at step 3: 161,010 ≥ 155,000, if its "
+        "settings are the defaults."
+    )
+
+
+def test_a_rule_without_a_threshold_says_nothing():
+    assert "own_missed" not in said(msgspec.structs.replace(transcript(version="2.1.330"), compactions=()))
+
+
+def test_nothing_rests_on_a_window_that_the_recording_contradicts():
+    session = msgspec.structs.replace(transcript("crush"), window=Sourced(100_000, Provenance.RECORDER))
+    assert "own_missed" not in said(session)
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
+def test_the_checker_works_out_the_sum_of_every_rule(agent):
+    for window in (128_000, 200_000, 1_000_000):
+        stretch = Stretch(0, 1, "2.1.14", "claude-opus-4-5", Sourced(window, Provenance.USER))
+        rule = agent.rule(stretch, {})
+        if rule.threshold is not None:
+            assert worked_out(rule.formula) == rule.threshold
+
+
+def test_a_sum_that_is_none_is_refused():
+    for formula in ("the provider's refusal", "min(1)", "2 + 2"):
+        with pytest.raises(Wrong):
+            worked_out(formula)
