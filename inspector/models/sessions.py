@@ -11,7 +11,7 @@ import guard_core
 from inspector.models.projects import Owned, SessionPart
 from inspector.models.recordings import Recording
 
-REVISION = 6  # of what the list stores of findings; raise it when that changes while the engine does not
+REVISION = 7  # of what the list stores of findings; raise it when that changes while the engine does not
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
 
@@ -59,6 +59,8 @@ class Session(Owned):
     near_misses = models.IntegerField(default=0)
     loops = models.IntegerField(default=0)
     fallbacks = models.IntegerField(default=0)  # mechanical summaries
+    threshold = models.BigIntegerField(default=0)  # tokens, by the own rule, or at most; 0: not known
+    threshold_source = models.CharField(max_length=10, blank=True, default="")  # "rule" or "inferred"
     verdict = models.CharField(max_length=400, blank=True, default="")
     verdict_kind = models.CharField(max_length=40, blank=True, default="")
     severity = models.SmallIntegerField(choices=Severity.choices, default=Severity.UNJUDGED)

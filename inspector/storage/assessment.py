@@ -28,6 +28,7 @@ NOTHING = {  # of a session without model calls
 def assessment(facts: Facts) -> dict[str, Any]:
     """The columns of a session's row that say what was found in it under the window in use."""
     stamp = {"compactions": facts.counts.total, "assessed_window": facts.window.value, "assessed_by": ENGINE}
+    stamp |= _threshold(facts)
     if not facts.ledger.step_count:
         return {**stamp, **NOTHING}
     findings, verdict = conclusions(facts)
@@ -49,6 +50,16 @@ def assessment(facts: Facts) -> dict[str, Any]:
         "loops": counts["loop"] or int(counts["summary_not_kept"] >= LOOP_LENGTH),
         "fallbacks": counts["fallback_summary"],
     }
+
+
+def _threshold(facts: Facts) -> dict[str, Any]:
+    """The threshold of the own rule, else the smallest count at which the recording proves that it was reached."""
+    rule = facts.explanation.rule
+    if rule is not None and rule.threshold is not None:
+        return {"threshold": rule.threshold, "threshold_source": "rule"}
+    intervals = () if rule is not None else facts.explanation.inference
+    bounds = [item.at_most for item in intervals if item.at_most is not None and not item.contradiction]
+    return {"threshold": bounds[0] if bounds else 0, "threshold_source": "inferred" if bounds else ""}
 
 
 def assess(row: Session) -> None:

@@ -44,6 +44,7 @@ SORTS = {  # name in the address: (column title, fields); a leading minus in the
     "turns": ("Turns", ("turns",)),
     "peak": ("Peak fill", ("fill",)),
     "compactions": ("Compactions", ("compactions",)),
+    "threshold": ("Threshold", ("threshold",)),
     "added": ("Added", ("created",)),
 }
 DEFAULT_SORT = "verdict"  # the worst first

@@ -15,7 +15,8 @@ from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short,
 from inspector.pages.shared.peaks import peak_source
 
 NUMERIC = ("calls", "compactions")
-FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions")  # a click shows the largest first
+# A click shows the largest first:
+FIRST_DOWN = ("date", "added", "size", "calls", "turns", "peak", "compactions", "threshold")
 NEAR, OVER = round(100 * NEAR_MISS_SHARE), 100  # per cent of the window
 
 # Where each agent leaves its sessions: what a person looks for first.
@@ -55,7 +56,7 @@ COLUMNS = {
     "date": ("added",),
     "calls": ("turns",),
     "peak": (),
-    "compactions": (),
+    "compactions": ("threshold",),
 }
 # Kinds of findings as people call them, in the order of the menu.
 KINDS = {
@@ -115,6 +116,7 @@ def row(session: Filled) -> dict[str, Any]:
         "calls": tokens(session.calls),
         "turns": counted(session.turns, "turn"),
         "compactions": session.compactions,
+        "threshold": _threshold(session),
         "tags": [tag.name for tag in session.tags.all()],
         "verdict": _verdict(session),
         "fill": _fill(session),
@@ -133,6 +135,17 @@ def _verdict(session: Session) -> dict[str, str]:
     sign, name = MARKS[severity]
     words = session.verdict.replace(" %", f"{NARROW}%") or (NO_CALLS if not session.calls else "")
     return {"words": words, "level": severity.name.lower(), "sign": sign, "name": name}
+
+
+def _threshold(session: Session) -> dict[str, str]:
+    """Where the agent compacts: by its rule, or at most, as its recording shows; empty where neither is known."""
+    if session.threshold <= 0 or not session.is_assessed:
+        return {}
+    if session.threshold_source == "rule":
+        title = f"{session.threshold:,} tokens by the agent's own rule"
+        return {"words": f"at {short(session.threshold)}", "title": title}
+    title = f"inferred: it compacted at {session.threshold:,} tokens, its rule is not known"
+    return {"words": f"≤ {short(session.threshold)} inferred", "title": title}
 
 
 def _fill(session: Filled) -> dict[str, Any]:

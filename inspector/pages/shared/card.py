@@ -149,7 +149,7 @@ def plain(value: float) -> str:
     """A value with its groups; a whole number without a point."""
     if np.isnan(value):
         return "–"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    return (f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}").replace("-", "−")
 
 
 def fill_of(decision: int, threshold: int, window: int) -> dict[str, Any]:

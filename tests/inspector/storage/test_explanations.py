@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from guard_core.findings import Facts
 from guard_core.packing import encode
 from guard_core.recordings.formats import native
 from guard_core.rules import explain
@@ -11,7 +12,7 @@ from inspector.ingest.importing import run_import, submit
 from inspector.ingest.uploads import receive
 from inspector.models import Project, RuleExplanation, RuleSetting, Session, default_project
 from inspector.storage import explanations
-from inspector.storage.assessment import assess
+from inspector.storage.assessment import assess, assessment
 from inspector.storage.compression import compressed
 from tests.builders import transcript
 
@@ -75,3 +76,16 @@ def test_a_session_that_has_grown_is_explained_anew(imported):
 def test_what_cannot_be_read_any_more_is_computed(imported):
     RuleExplanation.objects.in_session(imported).update(body=compressed(encode({})))
     assert explanations.load(imported).agrees == 1
+
+
+@pytest.mark.parametrize(
+    ("format_", "version", "known"),
+    [
+        ("claude-code", "2.1.14", (155_000, "rule")),
+        ("claude-code", "2.1.330", (0, "")),
+        ("homemade", "", (154_000, "inferred")),
+    ],
+)
+def test_the_list_has_the_threshold_of_the_rule_or_what_is_inferred(format_, version, known):
+    columns = assessment(Facts.of(transcript(format_, version)))
+    assert (columns["threshold"], columns["threshold_source"]) == known

@@ -87,11 +87,26 @@ def test_sizes_and_days_bound_the_list(client):
 
 
 @pytest.mark.parametrize(
-    "key", ["title", "verdict", "agent", "model", "date", "size", "calls", "turns", "peak", "compactions", "added"]
+    "key",
+    [
+        "title",
+        "verdict",
+        "agent",
+        "model",
+        "date",
+        "size",
+        "calls",
+        "turns",
+        "peak",
+        "compactions",
+        "added",
+        "threshold",
+    ],
 )
 def test_every_column_sorts_both_ways(client, key):
     for title, number in (("A", 1), ("B", 9)):
-        counts = dict.fromkeys(("calls", "turns", "compactions", "prompt_tokens_max", "size"), number)
+        names = ("calls", "turns", "compactions", "prompt_tokens_max", "size", "threshold")
+        counts = dict.fromkeys(names, number)
         severity = Session.Severity.ERROR if number == 1 else Session.Severity.FINE
         session_row(
             title, severity=severity, agent=title, model=title, started_at=f"2026-0{number}-01T00:00:00Z", **counts
@@ -201,3 +216,11 @@ def test_every_kind_of_finding_in_the_samples_has_a_name_in_the_menu():
     found = {finding.kind for sample in SAMPLES.values() for finding in conclusions(Facts.of(sample.build()))[0]}
     assert found
     assert found <= set(KINDS)
+
+
+def test_a_row_says_where_its_agent_compacts(client):
+    session_row("by rule", threshold=155_000, threshold_source="rule")
+    session_row("by its recording", threshold=154_000, threshold_source="inferred")
+    text = client.get("/").content.decode()
+    assert 'title="155,000 tokens by the agent&#x27;s own rule">at 155k' in text
+    assert "≤ 154k inferred" in text
