@@ -98,7 +98,7 @@ class ByteSource:
         self.watch: Watch | None = None  # looks at what is parsed before the reader does
         self._spoiled: set[int] = set()  # lines in which the watch changes something
         self._watched: Any = None  # the whole value, once it has been looked at
-        self._json: dict[bool, Any] = {}  # by allow_nan
+        self._json: dict[bool, Any] = {}  # by allow_nan; a RecordingError where it is no such value
         self._heads: list[Line] | None = None
         self._shape: Shape | None = None
         self._shelf: Shelf | None = None
@@ -221,11 +221,16 @@ class ByteSource:
         """The whole as one JSON value, read once. Raises DamagedRecording with line and column, or LimitExceeded."""
         if allow_nan not in self._json:
             raw = self._whole()
-            value = self.parse(raw, allow_nan=allow_nan)
+            try:
+                value = self.parse(raw, allow_nan=allow_nan)
+            except RecordingError as error:
+                value = error
             self._json[allow_nan] = value
             if b"NaN" not in raw and b"Infinity" not in raw:
                 self._json[not allow_nan] = value
         value = self._json[allow_nan]
+        if isinstance(value, RecordingError):  # every format asks, and finding the place takes seconds
+            raise value.with_traceback(None)
         if self.watch is not None and self._watched is not value:
             self._watched = value
             self.watch.check(value, None, self.problem, self._whole())

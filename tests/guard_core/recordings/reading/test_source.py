@@ -191,3 +191,23 @@ def test_kinds_that_are_left_out_are_listed_up_to_a_limit():
 
         assert len(source.notes.skipped) == 201
         assert source.notes.skipped["other kinds"] == 800
+
+
+@pytest.mark.parametrize("allow_nan", [False, True])
+def test_a_damaged_value_is_parsed_once_however_many_formats_ask(allow_nan):
+    with ByteSource.open(b'{"a":[1,2]}}', strict=True) as source:
+        errors = []
+        for asked in (False, allow_nan):
+            with pytest.raises(DamagedRecording) as caught:
+                source.json(allow_nan=asked)
+            errors.append(caught.value)
+
+    assert errors[0] is errors[1]
+    assert (errors[0].line, errors[0].column) == (1, 13)
+
+
+def test_a_value_that_only_not_a_number_spoils_is_read_where_that_is_allowed():
+    with ByteSource.open(b'{"a":NaN}', strict=True) as source:
+        with pytest.raises(DamagedRecording):
+            source.json()
+        assert source.json(allow_nan=True) == {"a": None}
