@@ -1,4 +1,4 @@
-"""What it costs to store 20 more events of a session with 50,000 calls: milliseconds, and bytes that are written.
+"""What it costs to store 20 more events of a long session: milliseconds, and bytes that are written.
 
 `-s` prints both, beside storing the session for the first time. They are appended, or the session that a longer file
 holds is compared with the stored one.
@@ -23,7 +23,7 @@ from inspector.storage import convert
 from inspector.storage.appending import append
 from inspector.storage.texts import store_texts
 
-STEPS, MORE = 50_000, 20  # calls of the session, events that come later
+STEPS, MORE = 20_000, 20  # calls of the session, events that come later
 WINDOW = Sourced(200_000, Provenance.ASSUMED, "for a measurement")
 KINDS = 200  # different results, so that texts are not what is measured
 

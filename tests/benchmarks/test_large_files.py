@@ -18,7 +18,7 @@ from guard_core.simulator.big_files import write_claude_code
 def transcript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large") / "big.jsonl"
     with path.open("wb") as out:
-        write_claude_code(out, steps=4_000, size=16_000_000)
+        write_claude_code(out, steps=2_500, size=10_000_000)
     return path
 
 
@@ -62,5 +62,5 @@ def test_reading_and_counting_holds_less_than_the_file(transcript: Path) -> None
 def test_twice_the_file_is_about_twice_the_work(transcript: Path, tmp_path: Path) -> None:
     half = tmp_path / "half.jsonl"
     with half.open("wb") as out:
-        write_claude_code(out, steps=2_000, size=8_000_000)
+        write_claude_code(out, steps=1_250, size=5_000_000)
     assert best(lambda: counted(transcript)) < 3 * best(lambda: counted(half))

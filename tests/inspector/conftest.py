@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+from django.test.client import ClientHandler
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
@@ -42,6 +43,10 @@ def as_displayed(html: str) -> str:
 class PageClient(Client):
     """Gets pages as a browser displays them, so that no test depends on how a template is broken into lines."""
 
+    def __init__(self, handler: ClientHandler, **options: Any) -> None:
+        super().__init__(**options)
+        self.handler = handler
+
     def request(self, **request: Any) -> HttpResponse:
         response = super().request(**request)
         if not response.streaming and response.headers.get("Content-Type", "").startswith("text/html"):
@@ -49,9 +54,17 @@ class PageClient(Client):
         return response
 
 
+@pytest.fixture(scope="session")
+def handler() -> ClientHandler:
+    """The middleware, loaded once: it lists every static file, which costs more than a page does."""
+    loaded = ClientHandler(enforce_csrf_checks=False)
+    loaded.load_middleware()
+    return loaded
+
+
 @pytest.fixture
-def client() -> PageClient:
-    return PageClient()
+def client(handler: ClientHandler) -> PageClient:
+    return PageClient(handler)
 
 
 @pytest.fixture(autouse=True)

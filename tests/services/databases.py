@@ -6,9 +6,13 @@ import atexit
 import hashlib
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +20,8 @@ import pytest
 
 from tests.plugins.neighbours import find_postgres, redis_of
 
+ROOT = Path(__file__).parents[2]
+DATABASE = "inspector.sqlite3"  # in a data folder
 _made: set[str] = set()
 
 
@@ -28,12 +34,21 @@ def neighbours_of(data_dir: Path) -> dict[str, str]:
     if not base:
         return {}
     name = f"inspector_{os.getpid()}_{hashlib.sha256(str(data_dir).encode()).hexdigest()[:12]}"
-    if not _made:
-        atexit.register(_drop_all, base)
     if name not in _made:
-        _administer(base, f"CREATE DATABASE {name}")
-        _made.add(name)
+        _create(base, name, _migrated(base))
     return {"DATABASE_URL": f"{base}/{name}", "REDIS_URL": redis_of(os.environ.get("PYTEST_XDIST_WORKER", ""))}
+
+
+@cache
+def _migrated(base: str) -> str:
+    """The name of a database with all tables, made once for all tests of this process: others are copies of it."""
+    atexit.register(_drop_all, base)
+    name = f"inspector_{os.getpid()}_migrated"
+    _create(base, name)
+    with TemporaryDirectory(prefix="inspector-migrated-") as folder:
+        environment = {**os.environ, "DATABASE_URL": f"{base}/{name}", "DATA_DIR": folder}
+        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True)
+    return name
 
 
 @contextmanager
@@ -60,9 +75,14 @@ def query(data_dir: Path, statement: str) -> list[tuple[Any, ...]]:
 
         with psycopg.connect(url) as connection:
             return connection.execute(statement).fetchall()
-    address = f"file:{data_dir / 'inspector.sqlite3'}?mode=ro"
+    address = f"file:{data_dir / DATABASE}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=20)) as connection:
         return connection.execute(statement).fetchall()
+
+
+def _create(base: str, name: str, template: str = "template1") -> None:
+    _administer(base, f"CREATE DATABASE {name} TEMPLATE {template}")
+    _made.add(name)
 
 
 def _administer(base: str, statement: str) -> None:

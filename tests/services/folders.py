@@ -11,9 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.services.databases import DATABASE
 from tests.services.server import PATIENCE, ROOT, clean_environment, command
-
-DATABASE = "inspector.sqlite3"
 
 
 def manage(data_dir: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import json
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 from uuid import uuid4
 
-from tests.services.databases import neighbours_of
+from tests.services.databases import DATABASE, ROOT, neighbours_of
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 300.0  # seconds until what must come is missing: no test may fail because a machine is slow
 
 
@@ -125,9 +128,37 @@ def clean_environment() -> dict[str, str]:
 
 @contextmanager
 def running(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Running]:
-    """A server on the database that the suite runs on, ended with the block."""
+    """A server on the database that the suite runs on, ended with the block.
+
+    A new folder begins with the tables and static files that the first start of a server makes.
+    """
     if "DATABASE_URL" not in environment:
         environment = {**neighbours_of(data_dir), **environment}
+    if not data_dir.exists() or not any(data_dir.iterdir()):
+        begun = begun_folder()
+        names = ("static", "static.stamp") if environment.get("DATABASE_URL") else ("static", "static.stamp", DATABASE)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in names:
+            copy = shutil.copytree if (begun / name).is_dir() else shutil.copy2
+            copy(begun / name, data_dir / name)
+    with started(data_dir, *arguments, **environment) as server:
+        yield server
+
+
+@cache
+def begun_folder() -> Path:
+    """A data folder on SQLite as the first start of a server leaves it, made once for all tests of this process."""
+    folder = Path(tempfile.mkdtemp(prefix="inspector-begun-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with started(folder, DATABASE_URL="") as server:
+        assert server.get("/healthz").status == 200
+        assert server.stop() == 0
+    return folder
+
+
+@contextmanager
+def started(data_dir: Path, *arguments: str, **environment: str) -> Iterator[Running]:
+    """A server on a data folder as it is, ended with the block."""
     process = command("serve", "--port", "0", "--data-dir", str(data_dir), *arguments, environment=environment)
     lines: queue.Queue[str] = queue.Queue()
     errors: list[str] = []

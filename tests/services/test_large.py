@@ -16,9 +16,10 @@ from tests.services.server import Running, running, until
 from tests.services.test_uploading import only
 
 PHASES = ("parsed", "counted", "indexed")
+STEPS = 4_000
 
 
-def transcript(seed: int, steps: int = 7_000, size: int = 28_000_000) -> bytes:
+def transcript(seed: int, steps: int = STEPS, size: int = 16_000_000) -> bytes:
     out = BytesIO()
     write_claude_code(out, steps=steps, size=size, seed=seed)
     return out.getvalue()
@@ -51,7 +52,7 @@ def complete(server: Running, url: str) -> str:
 def test_a_chart_is_shown_while_the_file_is_read(started: Running) -> None:
     job = only(started.send("big.jsonl", transcript(1)))
     page = until(lambda: (text := started.get(job["url"]).text) and "first-look" in text and text)
-    assert "7,000 model calls" in page
+    assert f"{STEPS:,} model calls" in page
     assert listed(started) == 0
     assert started.get(complete(started, job["url"])).status == 200
 

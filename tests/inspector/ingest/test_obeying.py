@@ -85,7 +85,7 @@ def looks(folders) -> Looks:
 
 
 def test_few_bytes_are_read_between_two_looks(looks):
-    content = transcript(2_000, 12_000_000)
+    content = transcript(500, 12_000_000)
     done = looks.of(submit(default_project(), receive([content], "a.jsonl")))
     reading = done[: done.index(("counted", 0))]
     places = [0, *(bytes_done for kind, bytes_done in reading if kind == "look")]
@@ -94,7 +94,7 @@ def test_few_bytes_are_read_between_two_looks(looks):
 
 
 def test_few_short_statements_are_run_between_two_looks(looks):
-    looks.of(submit(default_project(), receive([transcript(4_000, 12_000_000)], "a.jsonl")))
+    looks.of(submit(default_project(), receive([transcript(4_000, 4_000_000)], "a.jsonl")))
     assert max(looks.between()) <= STATEMENTS_A_LOOK
     values = [count for kind, count in looks.done if kind == "statement"]
     assert max(values) <= 3 * max(texts.ROWS, reader.BATCH)

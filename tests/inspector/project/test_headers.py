@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from django.test import Client
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +34,7 @@ def answer(request, client):
         case "missing":
             return client.get("/.env")
         case "forbidden":
-            return type(client)(enforce_csrf_checks=True).post("/recordings/")
+            return Client(enforce_csrf_checks=True).post("/recordings/")
         case _:
             return client.get(f"/imports/{uuid4()}/status", headers={"HX-Request": "true"})
 
@@ -61,7 +62,7 @@ def test_other_host_names_are_refused(host, client):
 
 
 def test_a_form_from_another_origin_is_refused(client):
-    strict = type(client)(enforce_csrf_checks=True)
+    strict = Client(enforce_csrf_checks=True)
     token = strict.get("/missing/").cookies[next(iter(strict.cookies))].value
     answer = strict.post("/recordings/", headers={"X-CSRFToken": token, "Origin": "https://evil.invalid"})
     assert answer.status_code == 403

@@ -1,18 +1,24 @@
 """The estimator page: it waits for the job, then every number is there with its source."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
+from django.db import transaction
+from django.test import Client
 from django.urls import reverse
 from django_tasks_db.models import DBTaskResult
 
 from guard_core.comparison import GIVENS
 from guard_core.forecast import forecast
 from guard_core.measurement import interpolate
+from guard_core.simulator.samples import SAMPLES
 from inspector.jobs import estimating
 from inspector.pages.shared.numbers import percent, signed_percent
 from inspector.storage import convert, estimates
 from tests.builders import model, session, user
+from tests.inspector.conftest import as_displayed
+from tests.inspector.pages.conftest import stored
 
 
 def finish():
@@ -25,10 +31,22 @@ def address(row, name="session_estimator"):
     return reverse(name, args=[row.pk])
 
 
+@pytest.fixture(scope="module")
+def counted(django_db_setup, django_db_blocker):
+    """The key of a session, its ledger, and its page once its texts are counted; none of it stays in the database."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        row = stored(SAMPLES["long-coding"].build(), title="long coding")
+        finish()
+        shown = SimpleNamespace(
+            pk=row.pk, ledger=convert.load_ledger(row), html=as_displayed(Client().get(address(row)).content.decode())
+        )
+        transaction.set_rollback(True)
+    return shown
+
+
 @pytest.fixture
-def html(client, coding):
-    finish()
-    return client.get(address(coding)).content.decode()
+def html(counted):
+    return counted.html
 
 
 def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
@@ -38,8 +56,8 @@ def test_until_the_job_is_through_it_says_so_and_asks_again(client, coding):
     assert DBTaskResult.objects.filter(queue_name="count_tokens").count() == 1
 
 
-def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, coding):
-    found = forecast(convert.load_ledger(coding))
+def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, counted):
+    found = forecast(counted.ledger)
     for name, words in (
         ("1", "1 call ahead"),
         ("10", "10 calls ahead"),
@@ -47,13 +65,13 @@ def test_it_shows_the_forecast_first_with_a_link_to_the_worst_call(html, coding)
     ):
         row = html.partition(words)[2].partition("</tr>")[0]
         assert percent(found[name].mape, 1, 2) in row
-        assert f"{reverse('session_steps', args=[coding.pk])}?at={found[name].worst_step + 1}" in row
+        assert f"{reverse('session_steps', args=[counted.pk])}?at={found[name].worst_step + 1}" in row
     assert html.index("Forecast from the past") < html.index("Interpolation between known neighbours")
     assert "hx-trigger" not in html.partition('id="estimator"')[2].partition(">")[0]
 
 
-def test_the_interpolation_is_called_so_and_says_what_it_measures(html, coding):
-    found = interpolate(convert.load_ledger(coding))
+def test_the_interpolation_is_called_so_and_says_what_it_measures(html, counted):
+    found = interpolate(counted.ledger)
     assert percent(found.overall.mape, 1, 2) in html
     assert "95 % of such predictions lie between two known counts" in html
     assert f"In this session that is {percent(found.between, 1)} of them." in html
