@@ -16,7 +16,7 @@ from django.utils.functional import SimpleLazyObject
 from inspector.models import default_project
 from inspector.pages.errors.views import troubled
 from inspector.pages.recounting.views import page_recounting
-from inspector.pages.replay.views import progress_page
+from inspector.pages.replay.views import loaded_anew, progress_page
 from inspector.project.trouble import trouble_of
 from inspector.replays.analysis import ReplayUnderWay
 from inspector.storage.convert import Outdated
@@ -39,7 +39,7 @@ class RequestHeaders:
     def __call__(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
         if self.is_async:
             return self._later(request)
-        return dressed(request, self.get_response(request))
+        return dressed(request, loaded_anew(request, self.get_response(request)))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """What a view cannot answer by itself; None for a mistake of ours."""
@@ -53,7 +53,7 @@ class RequestHeaders:
         return None
 
     async def _later(self, request: HttpRequest) -> HttpResponse:
-        return dressed(request, await self.get_response(request))
+        return dressed(request, loaded_anew(request, await self.get_response(request)))
 
 
 @sync_and_async_middleware

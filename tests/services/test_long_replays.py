@@ -16,7 +16,7 @@ from guard_core.simulator.big_files import write_claude_code
 from tests.benchmarks.measure_large import ended, send_file
 from tests.services.server import Answer, Running, running, until
 
-STEPS = 3_500  # with a window of 1,000 tokens each compacts: seconds of computing
+STEPS = 6_000  # with a window of 1,000 tokens each compacts: seconds of computing
 SLOW = "?window=1000"
 
 
@@ -24,7 +24,7 @@ SLOW = "?window=1000"
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recording") / "long.jsonl"
     with path.open("wb") as out:
-        write_claude_code(out, steps=STEPS, size=3_500_000)
+        write_claude_code(out, steps=STEPS, size=6_000_000)
     return path
 
 

@@ -25,13 +25,25 @@ WHOLE_PAGE = "replay"  # the element of a page that shows nothing but the progre
 def progress_page(request: HttpRequest, replay: LongReplay) -> HttpResponse:
     """The page from the replay's own process where it is done, else how far it is."""
     if replay.state is State.READY and _target(request) == WHOLE_PAGE:
-        return HttpResponse(headers={"HX-Refresh": "true"})
+        return _load_anew()
     if replay.state is State.READY and (page := replay.page(_meta(request))) is not None:
         return _response(page)
     if replay.state in (State.READY, State.ENDED):
         REPLAYS.forget(replay)  # the next request replays again
         return _show(request, replay, ended=replay.words or ENDED_EARLY)
     return _show(request, replay)
+
+
+def loaded_anew(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response; where a whole page would come into the element that shows nothing but the progress, the order to
+    load it anew. A tab in the background asks so rarely that its replay may be stored when it does."""
+    if response.status_code == 200 and _target(request) == WHOLE_PAGE and "HX-Reswap" not in response:
+        return _load_anew()
+    return response
+
+
+def _load_anew() -> HttpResponse:
+    return HttpResponse(headers={"HX-Refresh": "true"})
 
 
 def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResponse:
