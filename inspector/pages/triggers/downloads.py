@@ -14,6 +14,7 @@ from guard_core import cli
 from guard_core.corpus import TriggerRow
 from guard_core.corpus.report import COMPACTION_COLUMNS, compactions_of, report
 from guard_core.rules.evidence import Cause
+from inspector.pages.shared.attachments import attachment
 from inspector.pages.shared.project import project_of
 from inspector.pages.triggers.analysis import Analysis, Wanted
 
@@ -49,9 +50,7 @@ def as_json(request: HttpRequest) -> HttpResponse:
     """Rows, change points and compactions, as the command `triggers --json` prints them."""
     known = _analysis(request)
     body = {"numbering": cli.NUMBERING, **report(known.rows, known.changes, known.stretches)}
-    response = HttpResponse(msgspec.json.encode(body), content_type="application/json")
-    response["Content-Disposition"] = 'attachment; filename="triggers.json"'
-    return response
+    return attachment(HttpResponse(msgspec.json.encode(body), content_type="application/json"), "triggers.json")
 
 
 def _analysis(request: HttpRequest) -> Analysis:
@@ -70,8 +69,7 @@ def _row(row: TriggerRow) -> Iterator[Any]:
 
 
 def _csv(name: str, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> HttpResponse:
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response = attachment(HttpResponse(content_type="text/csv; charset=utf-8"), name)
     writer = csv.writer(response)
     writer.writerow(header)
     writer.writerows([_cell(value) for value in row] for row in rows)

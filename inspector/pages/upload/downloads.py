@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from inspector.models import Recording
+from inspector.pages.shared.attachments import sandboxed
 from inspector.pages.shared.project import project_of
 
 
@@ -24,6 +25,4 @@ def raw(request: HttpRequest, pk: UUID) -> FileResponse:
     except FileNotFoundError as error:
         raise Http404("the bytes of this recording are gone") from error
     name = f"{recording.name}-wal" if wal else recording.name
-    response = FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
-    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
-    return response
+    return sandboxed(FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream"))
