@@ -68,7 +68,7 @@ PART_COLUMNS = (
     "wide",  # of `chars`: Han, kana and hangul
     "json_chars",  # code points of its text as a JSON string, with quotation marks and escapes
     "repr_chars",  # code points of its text, of a call of its arguments, as Python's `repr` writes it
-    "line_breaks",  # line feeds in its text
+    "lines",  # lines of its text, as Python's `splitlines` parts it
     "separators",  # of a call: commas and colons between its arguments, which many writers follow with a space
     "heuristic",  # ContextGuard's tokens of it (bytes // 4 per field), inline data and metadata left out
     "answers",  # row of the call that a result answers, -1: none or not known
@@ -280,9 +280,13 @@ def _sizes(part: Part, text: str, data: bytes) -> tuple[int, ...]:
     """The columns from `id_chars` to `separators` of one part, whose own text is `text`, in UTF-8 `data`."""
     lengths = _lengths(text, data) if text else (0, part.size if isinstance(part, MediaPart) else 0, 0, 0, 0, 2)
     if isinstance(part, ToolCallPart):
-        return len(part.id), *lengths, len(repr(part.arguments)), text.count("\n"), _separators(part.arguments)
+        return len(part.id), *lengths, len(repr(part.arguments)), _lines(text), _separators(part.arguments)
     id_chars = len(part.call_id) if isinstance(part, ToolResultPart) else 0
-    return id_chars, *lengths, len(repr(text)), text.count("\n"), 0
+    return id_chars, *lengths, len(repr(text)), _lines(text), 0
+
+
+def _lines(text: str) -> int:
+    return len(text.splitlines())
 
 
 def _separators(value: Any) -> int:

@@ -23,7 +23,7 @@ PartColumns = dict[str, Ints]
 GONE = -1  # kind of a part that a form removes: it has no size
 # Columns of a part that are 0 where a form removes it.
 _NAMES_AND_TEXT = ("name_chars", "id_chars", "chars", "bytes", "utf16", "non_ascii", "wide")
-SIZES = (*_NAMES_AND_TEXT, "json_chars", "repr_chars", "line_breaks", "separators", "heuristic")
+SIZES = (*_NAMES_AND_TEXT, "json_chars", "repr_chars", "lines", "separators", "heuristic")
 
 
 class Columns(Protocol):

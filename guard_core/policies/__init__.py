@@ -21,6 +21,7 @@ from guard_core.policies import (
     opencode,
     pi,
     qwen_code,
+    sweagent,
 )
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
 from guard_core.policies.settings import PolicyKind, Profile, Setting
@@ -59,6 +60,7 @@ POLICIES: dict[str, PolicyKind] = {
         qwen_code.KIND,
         *inspect_ai.KINDS,
         *langchain.KINDS,
+        sweagent.KIND,
     )
 }
 DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents

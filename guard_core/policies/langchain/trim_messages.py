@@ -170,7 +170,7 @@ def _lines(request: Request, event: int) -> list[int]:
     first_row, stop = ledger.part_starts[event : event + 2].tolist()
     if first_row == stop:
         return []
-    chars, count = int(ledger.parts["chars"][first_row]), int(ledger.parts["line_breaks"][first_row]) + 1
+    chars, count = int(ledger.parts["chars"][first_row]), max(int(ledger.parts["lines"][first_row]), 1)
     ends = [chars * number // count for number in range(count + 1)]
     return [ends[number + 1] - ends[number] for number in range(count)] if chars else []
 

@@ -71,7 +71,8 @@ class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 class Sizes(NamedTuple):
     """What a library may compare at some steps, an array each: the `whole` list and what is `new` since the provider's
     `last` count (0: none since the last compaction), in the unit of its costs, and how many `messages` there are, and
-    how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools."""
+    how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools, `at` how
+    many events of the `ledger` are in the log."""
 
     whole: Ints
     messages: Ints
@@ -79,6 +80,8 @@ class Sizes(NamedTuple):
     new: Ints
     new_messages: Ints
     fixed: int
+    ledger: Ledger
+    at: Ints
 
 
 class Outcome(NamedTuple):
@@ -220,6 +223,8 @@ class ListPolicy:
             new=prefix[at] - prefix[counted_at],
             new_messages=at - counted_at,
             fixed=self.estimator(ledger).fixed,
+            ledger=ledger,
+            at=at,
         )
 
     def decide(self, check: Check, state: Any) -> Decision:

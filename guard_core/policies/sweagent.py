@@ -1,0 +1,177 @@
+"""SWE-agent's history processor: of the observations only the first and the newest stay, others become one line.
+
+Source of the rules: specification of new policies, section 2. Profile `current` is `LastNObservations` of 2025
+(`polling`, its wording), `first` the processor of version 0.0.1, which scripted runs have. Observations are the
+messages of the user and tool results. Each request is edited anew. Not here: tags that keep or remove an output.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import MODEL, RESULT, SYSTEM, TEXT
+from guard_core.events import Event, Part, Role, TextPart, ToolResultPart, value_text
+from guard_core.forms import Form, brings_form
+from guard_core.forms.base import Columns, PartColumns
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import TOOL, USER, Costs, roles_of
+from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, RecordedRuns, Setting
+from guard_core.usage import normal
+from guard_core.views import Span
+
+CURRENT, FIRST = "current", "first"
+# What an omitted observation says around the number of its lines; the misspelling of 0.0.1 is its own.
+WORDING = {CURRENT: ("Old environment output: (", " lines omitted)"), FIRST: ("Old output ommitted (", " lines)")}
+
+
+class SweAgentSettings(msgspec.Struct, frozen=True):
+    """Its settings, by name."""
+
+    profile: str = CURRENT
+    n: int = 10
+    polling: int = 1
+    wording: str = CURRENT
+
+
+@brings_form
+class LineCount(Form, frozen=True):
+    """Texts of the user and tool results replaced by a line with the number of their lines."""
+
+    kind: ClassVar[str] = "line count"
+    wording: str = CURRENT
+
+    @property
+    def words(self) -> str:
+        return "an old observation was replaced by its number of lines"
+
+    def touches(self, kind: int) -> bool:
+        return kind in (TEXT, RESULT)
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        flags = ledger.events["flags"][parts["event"]]
+        own = np.isin(parts["kind"], (TEXT, RESULT)) & ((flags & (MODEL | SYSTEM)) == 0)
+        before, after = WORDING[self.wording]
+        size = len(before + after) + _digits(parts["lines"])
+        ascii_sizes = dict.fromkeys(("chars", "bytes", "utf16"), size)
+        quoted = dict.fromkeys(("json_chars", "repr_chars"), size + 2)
+        heuristic = parts["name_chars"] // 4 + size // 4
+        plain = {"non_ascii": 0, "wide": 0, "lines": 1, "heuristic": heuristic}
+        new: dict[str, Any] = {**ascii_sizes, **quoted, **plain}
+        return {**parts, **{name: np.where(own, value, parts[name]) for name, value in new.items()}}
+
+    def message(self, event: Event) -> Event:
+        if event.role is not Role.USER:
+            return event
+        parts = tuple(map(self._part, event.parts))
+        return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
+
+    def _part(self, part: Part) -> Part:
+        if isinstance(part, TextPart):
+            return msgspec.structs.replace(part, text=self._text(part.text))
+        if isinstance(part, ToolResultPart):
+            return msgspec.structs.replace(part, content=self._text(value_text(part.content)))
+        return part
+
+    def _text(self, text: str) -> str:
+        before, after = WORDING[self.wording]
+        return f"{before}{len(text.splitlines())}{after}"
+
+
+def _digits(numbers: Ints) -> Ints:
+    return np.floor(np.log10(np.maximum(numbers, 1))).astype(np.int64) + 1
+
+
+OBSERVATIONS = Costs("observations", lambda ledger, parts: _is_observation(ledger), lambda message: 1)
+
+
+def _is_observation(ledger: Ledger) -> Ints:
+    return np.isin(roles_of(ledger), (USER, TOOL)).astype(np.int64)
+
+
+class LastObservations(ListPolicy):
+    """The policy; see the module. The number that is compared is that of the observations."""
+
+    name: ClassVar[str] = "sweagent-last-n"
+    keeps: ClassVar[bool] = False
+    settings: SweAgentSettings
+
+    @property
+    def compares(self) -> str:
+        return MESSAGES
+
+    def costs(self) -> Costs:
+        return OBSERVATIONS
+
+    def limit(self, window: int) -> int:
+        return self.settings.n + 1
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return sizes.whole
+
+    def acts(self, ledger: Ledger, at: Ints, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        return np.asarray(self._omitted(counted) > 1)
+
+    def _omitted(self, counted: Any) -> Any:
+        """How many of the oldest observations are omitted, the first one counted, which stays."""
+        return counted // self.settings.polling * self.settings.polling - self.settings.n
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        ledger, at = request.ledger, request.check.at
+        if "observations" not in ledger.derived:
+            ledger.derived["observations"] = np.flatnonzero(_is_observation(ledger))
+        places: Ints = ledger.derived["observations"]
+        first, last = int(places[1]), int(places[int(self._omitted(request.counted)) - 1])
+        form = LineCount(wording=self.settings.wording).name
+        spans = (Span(0, first), ledger.span(first, last + 1, form), Span(last + 1, at))
+        return Outcome(normal(spans), state)
+
+
+_SOURCE = "specification of new policies, section 2; SWE-agent, history_processors.py"
+KIND = PolicyKind(
+    LastObservations.name,
+    "SWE-agent (last n observations)",
+    "Replaces all observations but the first and the newest by one line each, in every request.",
+    lambda **values: LastObservations(SweAgentSettings(**values)),
+    (
+        Setting(
+            "n",
+            "Observations kept",
+            COUNT,
+            10,
+            "newest observations that stay, besides the first",
+            _SOURCE,
+            unit="observations",
+            least=1,
+            main=True,
+            sweep=(5, 10, 20),
+        ),
+        Setting(
+            "polling",
+            "Polling",
+            COUNT,
+            1,
+            "the number that stays grows by so many before older ones are omitted, which keeps a cache valid",
+            _SOURCE,
+            unit="observations",
+            least=1,
+        ),
+        Setting(
+            "wording",
+            "Wording",
+            CHOICE,
+            CURRENT,
+            "what takes the place of an observation",
+            _SOURCE,
+            choices=(CURRENT, FIRST),
+            profiles={FIRST: FIRST},
+        ),
+    ),
+    (Profile(CURRENT, "2025: with polling"), Profile(FIRST, "version 0.0.1")),
+    summarises=False,
+    judged_by=RecordedRuns("sweagent", "last_n_observations", settings={"profile": FIRST}),
+)
