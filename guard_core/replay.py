@@ -21,7 +21,7 @@ from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run,
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
-from guard_core.trace import COMMON_COLUMNS, WHOLE_LOG, CompactionRecord, Head, Trace, head_of
+from guard_core.trace import COMMON_COLUMNS, RAISED, WHOLE_LOG, CompactionRecord, Head, Trace, head_of
 from guard_core.usage import ASSUMED, Counted, RatioUsage, Usage
 from guard_core.version import __version__
 from guard_core.views import View, content_count
@@ -211,14 +211,15 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
             compactions.append(early.compaction)
     decision = policy.decide(job.check(step), state)
     counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
-    refused, attempt = False, 0
-    while counted.tokens > job.run.window and Point.ON_OVERFLOW in policy.points and attempt < MOST_ATTEMPTS - 1:
+    refused, attempt, most = False, 0, getattr(policy, "most_attempts", MOST_ATTEMPTS)
+    while counted.tokens > job.run.window and Point.ON_OVERFLOW in policy.points and attempt < most - 1:
         if decision.compaction is not None:
             compactions.append(decision.compaction)
         refused, attempt = True, attempt + 1
         again = policy.decide(job.check(step, Point.ON_OVERFLOW, attempt=attempt), decision.state)
         if again.compaction is None:
-            decision = decision._replace(state=again.state, compaction=None)
+            held = {"held": RAISED} if again.evidence.get("held") == RAISED else {}
+            decision = decision._replace(state=again.state, compaction=None, evidence={**decision.evidence, **held})
             break
         decision, fired = again, True
         counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))

@@ -113,7 +113,7 @@ class LastObservations(ListPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return sizes.whole
 
-    def acts(self, ledger: Ledger, at: Ints, counted: Ints, limit: int) -> NDArray[np.bool_]:
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         return np.asarray(self._omitted(counted) > 1)
 
     def _omitted(self, counted: Any) -> Any:

@@ -54,7 +54,7 @@ class ScriptedMessage(msgspec.Struct, frozen=True):
         if self.role == "tool":
             return Event(Role.USER, (ToolResultPart(self.name, text, self.id),))
         role = {"assistant": Role.MODEL, "system": Role.SYSTEM, "user": Role.USER}[self.role]
-        words = (TextPart(text),) if text or role is not Role.MODEL else ()
+        words = (TextPart(text),) if text or role is not Role.MODEL or not self.calls else ()
         images = (MediaPart("image/png", IMAGE_BYTES),) * self.images
         calls = tuple(ToolCallPart(call.name, _arguments(call.arguments), call.id) for call in self.calls)
         return Event(role, (*words, *images, *calls))

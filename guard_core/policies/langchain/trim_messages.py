@@ -15,7 +15,7 @@ from guard_core.forms import Ends, Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.settings import TrimSettings, roles_named
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Outcome, Request
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, Message, roles_of, view_of
 from guard_core.usage import normal
 from guard_core.views import Span, View
@@ -57,7 +57,8 @@ class TrimMessages(ListPolicy):
     def _end_on(self) -> frozenset[str]:
         return roles_named(self.settings.end_on, "end_on")
 
-    def acts(self, ledger: Ledger, at: Ints, counted: Ints, limit: int) -> NDArray[np.bool_]:
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        ledger, at = sizes.ledger, sizes.at
         over = self.over(counted, limit)
         if self._end_on:
             over = over | ~self._is(ledger, self._end_on)[at - 1]

@@ -21,6 +21,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
+from guard_core.policies.pieces.message_columns import in_form
 from guard_core.policies.pieces.messages import Costs, Message, messages_of
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
@@ -71,8 +72,11 @@ class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 class Sizes(NamedTuple):
     """What a library may compare at some steps, an array each: the `whole` list and what is `new` since the provider's
     `last` count (0: none since the last compaction), in the unit of its costs, and how many `messages` there are, and
-    how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools, `at` how
-    many events of the `ledger` are in the log."""
+    how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools.
+
+    The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1: none),
+    and requests begin with `head`.
+    """
 
     whole: Ints
     messages: Ints
@@ -81,18 +85,22 @@ class Sizes(NamedTuple):
     new_messages: Ints
     fixed: int
     ledger: Ledger
+    rows: Ints
     at: Ints
+    as_of: Ints
+    head: Head
 
 
 class Outcome(NamedTuple):
     """What a library made of its list at a step, as a view (`view_of`). `error`: it raised this, and its list is as it
-    was."""
+    was. `counted` is the number that it compared last where that is another than at first."""
 
     view: View
     state: Any
     passes: tuple[Pass, ...] = ()
     error: str = ""
     held: int = 0
+    counted: int = -1
     notes: tuple[str, ...] = ()
 
 
@@ -150,11 +158,15 @@ class Request(NamedTuple):
 @dataclass(frozen=True)
 class ListPolicy:
     """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
-    request is edited anew. See the functions below `what a library says`."""
+    request is edited anew; `forgets`, whether a compaction makes it forget the provider's last count; `most_attempts`
+    how often it sends the request of a step that the provider refuses. See the functions below `what a library says`.
+    """
 
     settings: Any
     name: ClassVar[str] = ""
     keeps: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    most_attempts: ClassVar[int] = 4
     own_columns: ClassVar[tuple[Column, ...]] = ()
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL,)
     state_type: ClassVar[type] = ListMemory
@@ -186,9 +198,18 @@ class ListPolicy:
         """Where the number is over the limit."""
         return counted > limit
 
-    def acts(self, ledger: Ledger, at: Ints, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        """Where it acts, at steps over `at` events; the same as `over` unless other things than the count matter."""
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        """Where it acts before a call; the same as `over` unless other things than the count matter."""
         return self.over(counted, limit)
+
+    def acts_after_turn(self, sizes: Sizes, state: Any) -> NDArray[np.bool_]:
+        """Where it acts at the end of a turn (only with the point END_OF_TURN): `sizes` are of the log at its end."""
+        return np.zeros(len(sizes.at), dtype=np.bool_)
+
+    @property
+    def sent_form(self) -> str:
+        """The form in which messages are sent, of which its list knows nothing."""
+        return ""
 
     def compact(self, request: Request, state: Any) -> Outcome:
         """What it makes of its list when its count is over its limit."""
@@ -209,10 +230,10 @@ class ListPolicy:
 
     def _list(self, state: ListMemory) -> Head:
         """The list as the head of requests."""
-        return Head(state.head, state.kept_from) if self.keeps else Head((), 0)
+        return Head(state.head, state.kept_from, self.sent_form) if self.keeps else Head((), 0, self.sent_form)
 
-    def sizes(self, ledger: Ledger, head: Head, at: Ints, last: Ints, as_of: Ints) -> Sizes:
-        """What can be compared at steps over `at` events that begin with a head."""
+    def sizes(self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: Ints, as_of: Ints) -> Sizes:
+        """What can be compared at steps `rows`, over `at` events, that begin with a head."""
         costs, steps = self.costs(), ledger.steps["at"]
         prefix = costs.prefix(ledger)
         counted_at = np.where(as_of >= 0, steps[as_of] if len(steps) else 0, at)
@@ -224,13 +245,17 @@ class ListPolicy:
             new_messages=at - counted_at,
             fixed=self.estimator(ledger).fixed,
             ledger=ledger,
+            rows=rows,
             at=at,
+            as_of=as_of,
+            head=head,
         )
 
     def decide(self, check: Check, state: Any) -> Decision:
         ledger, costs, head = check.ledger, self.estimator(check.ledger), self._list(state)
         at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
-        counted = self.counted(self.sizes(ledger, head, at, last, as_of))
+        sizes = self.sizes(ledger, head, np.array([check.step]), at, last, as_of)
+        counted = self.counted(sizes)
         limit = self.limit(check.window)
         view = head.at(ledger, check.at)
         evidence = {
@@ -238,7 +263,11 @@ class ListPolicy:
             **self._compared(int(counted[0]), limit),
             **self._remembered(state),
         }
-        if not self.acts(ledger, at, counted, limit)[0]:
+        if check.point is Point.END_OF_TURN:
+            acts = bool(self.acts_after_turn(sizes, state)[0])
+        else:
+            acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, counted, limit)[0])
+        if not acts:
             return Decision(view, state, evidence)
         request = Request(check, view, int(counted[0]), limit, costs)
         return self._acted(request, state, self.compact(request, state), evidence)
@@ -246,20 +275,20 @@ class ListPolicy:
     def _acted(self, request: Request, state: Any, outcome: Outcome, evidence: dict[str, int]) -> Decision:
         """The decision of a step at which the library was asked."""
         check, costs, before = request.check, request.costs, request.view
-        if outcome.error:
-            return Decision(before, outcome.state, {**evidence, "held": RAISED})
-        view = outcome.view
-        if outcome.held:
-            return Decision(before, outcome.state, {**evidence, "held": outcome.held})
+        if outcome.counted >= 0:
+            evidence |= self._compared(outcome.counted, request.limit)
+        if outcome.error or outcome.held:
+            return Decision(before, outcome.state, {**evidence, "held": RAISED if outcome.error else outcome.held})
+        view = in_form(check.ledger, outcome.view, self.sent_form) if self.sent_form else outcome.view
         head = head_of(view, check.at)
-        if head.form:  # later events are sent as they are
-            head = Head(view, check.at)
+        if head.form != self.sent_form:  # later events are sent in no other form
+            head = Head(view, check.at, self.sent_form)
         last_sent = Head(state.head, state.kept_from).at(check.ledger, check.at)
         is_new = self.keeps or view != last_sent
         sent = costs.request(view)
         evidence |= {"contents_sent": content_count(view), "heuristic_sent": sent, "edited": int(not self.keeps)}
         after = msgspec.structs.replace(outcome.state, head=head.view, kept_from=head.kept_from)
-        if self.keeps:
+        if self.keeps and self.forgets:
             after = msgspec.structs.replace(after, tokens=0, as_of=-1)
         if not is_new or (view == before and not self.keeps):
             return Decision(view, after, {**evidence, "edited": int(view != before)})
@@ -286,9 +315,15 @@ class ListPolicy:
             return None
         columns = sent_columns(self.estimator(ledger), head, at)
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
-        counted = self.counted(self.sizes(ledger, head, at, counts.tokens[:-1], counts.as_of[:-1]))
+        rows = np.arange(start, stop)
+        sizes = self.sizes(ledger, head, rows, at, counts.tokens[:-1], counts.as_of[:-1])
+        counted = self.counted(sizes)
         limit = self.limit(run.window)
-        over = self.acts(ledger, at, counted, limit)
+        over = self.acts(sizes, counted, limit)
+        if Point.END_OF_TURN in self.points:
+            over = over | self._acts_between(sizes, state)
+        if Point.ON_OVERFLOW in self.points:
+            over = over | (counts.counted.tokens > run.window)
         size = int(np.argmax(over)) if over.any() else stop - start
         columns |= self._compared(counted, np.full(stop - start, limit))
         columns |= {name: np.full(stop - start, value) for name, value in self._remembered(state).items()}
@@ -297,6 +332,15 @@ class ListPolicy:
             state = msgspec.structs.replace(state, tokens=int(counts.tokens[size]), as_of=int(counts.as_of[size]))
         cut = {name: values[:size] for name, values in columns.items()}
         return Quiet(size, cut, counts.first(size), state, ended=size < stop - start, head=head)
+
+    def _acts_between(self, sizes: Sizes, state: Any) -> NDArray[np.bool_]:
+        """Before which of some steps a turn ended after which it acts; the times at which a replay asks (`points`)."""
+        steps, rows = sizes.ledger.steps, sizes.rows
+        turns, user = steps["turn"], steps["user_event"][rows]
+        begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < sizes.at)
+        ends = np.where(begins, np.maximum(user, sizes.head.kept_from), sizes.at)
+        before = self.sizes(sizes.ledger, sizes.head, rows, ends, sizes.last, sizes.as_of)
+        return np.asarray(begins & self.acts_after_turn(before, state))
 
     def _compared(self, counted: Any, limit: Any) -> dict[str, Any]:
         """The columns of the comparison."""
