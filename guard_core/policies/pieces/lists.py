@@ -74,8 +74,8 @@ class Sizes(NamedTuple):
     `last` count (0: none since the last compaction), in the unit of its costs, and how many `messages` there are, and
     how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools.
 
-    The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1: none),
-    and requests begin with `head`.
+    The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1:
+    none), and requests begin with `head`.
     """
 
     whole: Ints
