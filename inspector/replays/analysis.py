@@ -173,7 +173,8 @@ def observe(row: Session) -> Trace:
 
 
 def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
-    return str(row.pk), row.revision, row.requests is None, row.effective_window, choice
+    basis = explanations.basis_of(row)
+    return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, choice
 
 
 def budget() -> Callable[[int], None]:

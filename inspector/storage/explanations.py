@@ -64,6 +64,12 @@ def load(row: Session) -> Explanation:
     return _cache.get(key, lambda: _stored(row, basis) or _explained(row, head, settings))
 
 
+def basis_of(row: Session) -> str:
+    """A digest of all that the explanation of a stored session rests on beside that session: engine, a person's window
+    and settings. Raises convert.Outdated."""
+    return _basis(row, settings_of(convert.load_head(row), row.project_id))
+
+
 def window_of(sourced: Sourced) -> Sourced | None:
     """The window that a person stated, which a rule takes before any other."""
     return sourced if sourced.source is Provenance.USER else None

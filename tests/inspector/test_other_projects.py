@@ -26,12 +26,14 @@ from inspector.models import (
     Payload,
     Project,
     Recording,
+    RuleSetting,
     Session,
     SummaryText,
     Tag,
     TextCount,
     default_project,
 )
+from inspector.models.rules import stated_settings
 from inspector.models.windows import stated_window
 from inspector.pages.gallery import runs
 from inspector.pages.gallery.table import PolicyChoice
@@ -256,6 +258,12 @@ def test_a_window_is_stated_for_the_models_of_one_project(theirs, import_into):
     asked = (mine.model, mine.format, "assumed")
     assert stated_window(theirs.project_id, *asked) is None
     assert stated_window(mine.project_id, *asked) == 64_000
+
+
+def test_a_setting_is_stated_for_the_agents_of_one_project(other):
+    RuleSetting.objects.of(other).create(agent="Claude Code", name="max_output_tokens", value="8192")
+    assert stated_settings(other, "Claude Code") == {"max_output_tokens": "8192"}
+    assert stated_settings(default_project(), "Claude Code") == {}
 
 
 def test_a_run_of_the_gallery_is_played_anew_for_another_project(theirs, other):

@@ -10,7 +10,9 @@ from guard_core.rules.words import agreement_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import counted, step_number
 
-PREFIX = "set."  # of the parameters in an address that are settings of the rule
+PREFIX = "set."  # of the parameters in an address or a form that are settings of the rule
+BEFORE, SAVED = "was.", "saved"  # of those that were remembered before, for an undo; present after a change
+LONGEST = 60  # characters of a typed value that are read
 NAMED = 5  # hypotheses of an interval that are listed
 LISTED = 200  # checks and compactions of one table
 COUNTERS = {
@@ -21,12 +23,28 @@ COUNTERS = {
 BADGES = {Agreement.AGREES: "badge-compaction", Agreement.NOT_MODELLED: "badge-outline"}
 
 
-def typed(query: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the rule in an address, by their names."""
+def typed(query: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The settings of the rule in an address or a form, by their names."""
+    texts = {name.removeprefix(prefix): value.strip() for name, value in query.items() if name.startswith(prefix)}
+    return {name: value.replace("\x00", "\ufffd")[:LONGEST] for name, value in texts.items() if value}
+
+
+def stated(
+    agent: Agent | None, values: Mapping[str, str], tried: Mapping[str, str], query: Mapping[str, str]
+) -> dict[str, Any]:
+    """What is remembered of the rule's settings, what an undo brings back, and whether the page shows others."""
+    if agent is None:
+        return {}
+    words = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    saved = SAVED in query
+    before = {f"{PREFIX}{name}": value for name, value in typed(query, BEFORE).items() if name in agent.names}
+    done = f"Saved for all sessions of {agent.label} in this project: {words}." if values else ""
     return {
-        name.removeprefix(PREFIX): value.strip()
-        for name, value in query.items()
-        if name.startswith(PREFIX) and value.strip()
+        "agent": agent.label,
+        "any": bool(values),
+        "tried": bool(tried),
+        "done": (done or f"No setting of {agent.label} is typed in any more.") if saved else "",
+        "undo": [{"name": name, "value": value} for name, value in before.items()] if saved else [],
     }
 
 

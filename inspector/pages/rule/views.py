@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
 
 from guard_core.errors import GuardError
 from guard_core.rules import Explanation, agent_of, explain
 from guard_core.rules.words import headline
+from inspector.models import Session
 from inspector.pages.rule import presenter as present
+from inspector.pages.rule import stating
 from inspector.pages.session.frame import Frame, frame
+from inspector.pages.shared.project import project_of
 from inspector.replays.choice import sentence
-from inspector.storage import explanations
-
-LONGEST = 60  # characters of a typed value that are read
+from inspector.storage import convert, explanations
 
 
 @require_GET
 def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The rule with its numbers, what the recording proves of the threshold, and each compaction beside both."""
     page = frame(request, session_id)
-    typed = present.typed(request.GET)
-    asked = bool(typed or page.choice.window)
-    explanation, errors = _explained(page, typed) if asked else (explanations.load(page.row), {})
+    agent = agent_of(page.analysis.head)
+    stated = explanations.settings_of(page.analysis.head, page.row.project_id)
+    tried = present.typed(request.GET, present.PREFIX)
+    asked = bool(tried or page.choice.window)
+    explanation, errors = _explained(page, {**stated, **tried}) if asked else (page.analysis.facts.explanation, {})
     context: dict[str, Any] = {
         **page.context("rule"),
         "headline": headline(explanation),
         "unknown": explanation.unknown,
         "rule": present.rule(explanation.rule),
-        "form": present.form(agent_of(page.analysis.head), explanation.rule, typed, errors),
-        "action": page.paths["rule"],
+        "form": present.form(agent, explanation.rule, {**stated, **tried}, errors),
+        "stated": present.stated(agent, stated, tried, request.GET),
+        "action": reverse("session_rule_settings", args=[page.row.pk]),
         "rows": present.compactions(explanation, page),
         "missed": present.missed(explanation, page),
         "intervals": present.intervals(explanation, page),
@@ -42,11 +48,35 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return render(request, "inspector/rule/index.html", context)
 
 
+@require_POST
+def session_rule_settings(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Remember typed settings for all sessions of the agent, try them on this page alone, or forget them.
+
+    What the rule cannot read comes back in the address of the page, which says beside the field what is wrong.
+    """
+    row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
+    agent = agent_of(convert.load_head(row))
+    if agent is None:
+        return _to(row, {})
+    values = present.typed(request.POST, present.PREFIX)
+    known = {name: value for name, value in values.items() if name in agent.names}
+    do = request.POST.get("do", "save")
+    if do == "try" or (do != "clear" and stating.complaints(agent, known)):
+        return _to(row, {f"{present.PREFIX}{name}": value for name, value in known.items()})
+    before = stating.state(row, agent, {} if do == "clear" else known)
+    return _to(row, {present.SAVED: "1", **{f"{present.BEFORE}{name}": value for name, value in before.items()}})
+
+
+def _to(row: Session, query: dict[str, str]) -> HttpResponse:
+    address = reverse("session_rule", args=[row.pk])
+    return HttpResponseRedirect(f"{address}?{urlencode(query)}#set-title" if query else f"{address}#set-title")
+
+
 def _explained(page: Frame, typed: dict[str, str]) -> tuple[Explanation, dict[str, str]]:
     """The explanation under the typed settings; each that is not allowed is left out and named."""
     analysis, agent = page.analysis, agent_of(page.analysis.head)
     window = explanations.window_of(analysis.window)
-    known = {name: value[:LONGEST] for name, value in typed.items() if agent is not None and name in agent.names}
+    known = {name: value for name, value in typed.items() if agent is not None and name in agent.names}
     errors = dict.fromkeys(typed.keys() - known.keys(), "This rule has no such setting.")
 
     def explained(values: dict[str, str]) -> Explanation:

@@ -9,7 +9,10 @@ from django.urls import reverse
 
 from guard_core.recordings import read
 from guard_core.simulator.samples import SAMPLES
-from tests.builders import model, session, user
+from inspector.jobs.assessing import ASSESSMENTS
+from inspector.models import RuleSetting
+from inspector.models.rules import stated_settings
+from tests.builders import model, session, transcript, user
 
 SHARED = Path(__file__).parents[4] / "../shared"
 LONG = SHARED / "samples/claude-code/long-2-compactions.jsonl"
@@ -63,3 +66,75 @@ def test_session_text_on_it_is_escaped(client, store):
     hostile = session(user("Hello"), model("Hi"), format="x", agent="<script>alert(1)</script>")
     response = client.get(reverse("session_rule", args=[store(hostile).pk]))
     assert b"<script>alert" not in response.content
+
+
+# -- settings that are remembered
+
+
+def save(client, row, do="save", **values):
+    named = {f"set.{name}": value for name, value in values.items()}
+    return client.post(reverse("session_rule_settings", args=[row.pk]), {"do": do, **named})
+
+
+def test_a_setting_that_is_saved_counts_on_every_page_and_in_the_list(client, store):
+    row = store(transcript())
+    answer = save(client, row, max_output_tokens="8192")
+    text = page(client, row, answer.url.removeprefix(reverse("session_rule", args=[row.pk])).split("#")[0])
+    assert "Saved for all sessions of Claude Code in this project: max output tokens 8192." in text
+    assert "178,808" in text
+    overview = html.unescape(client.get(row.get_absolute_url()).content.decode())
+    assert "compacts at 178,808: 200,000 − 8,192 (max output) − 13,000" in overview
+    assert "never acts" in overview
+    row.refresh_from_db()
+    assert (row.threshold, row.verdict_kind) == (178_808, "setting_never_acts")
+
+
+def test_other_sessions_of_the_agent_are_assessed_again(client, store):
+    row, other = store(transcript()), store(transcript(version="2.1.62"), title="another")
+    save(client, row, autocompact_pct="50")
+    other.refresh_from_db()
+    assert not other.is_assessed
+    ASSESSMENTS.run("x")
+    other.refresh_from_db()
+    assert (other.is_assessed, other.threshold) == (True, 90_000)
+
+
+def test_an_undo_brings_back_what_was_there_before(client, store):
+    row = store(transcript())
+    save(client, row, max_output_tokens="8192")
+    answer = save(client, row, max_output_tokens="16384")
+    shown = client.get(answer.url)
+    assert shown.context["stated"]["undo"] == [{"name": "set.max_output_tokens", "value": "8192"}]
+    save(client, row, max_output_tokens="8192")
+    assert stated_settings(row.project_id, "Claude Code") == {"max_output_tokens": "8192"}
+
+
+def test_clearing_forgets_all_of_them(client, store):
+    row = store(transcript())
+    save(client, row, max_output_tokens="8192")
+    assert (
+        "No setting of Claude Code is typed in any more." in client.get(save(client, row, "clear").url).content.decode()
+    )
+    assert stated_settings(row.project_id, "Claude Code") == {}
+
+
+def test_what_is_only_tried_is_not_remembered(client, store):
+    row = store(transcript())
+    text = html.unescape(client.get(save(client, row, "try", max_output_tokens="8192").url).content.decode())
+    assert "They are not remembered." in text
+    assert "178,808" in text
+    assert RuleSetting.unscoped.count() == 0
+
+
+def test_a_value_that_is_none_comes_back_beside_its_field(client, store):
+    row = store(transcript())
+    answer = client.get(save(client, row, max_output_tokens="<b>many").url).content.decode()
+    assert "&lt;b&gt;many" in answer
+    assert "<b>many" not in answer
+    assert RuleSetting.unscoped.count() == 0
+
+
+def test_a_session_without_a_rule_takes_no_setting(client, store):
+    row = store(transcript("homemade"))
+    assert save(client, row, max_output_tokens="8192").status_code == 302
+    assert RuleSetting.unscoped.count() == 0
