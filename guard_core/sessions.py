@@ -66,6 +66,14 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     pending_tokens: int | None = None
 
 
+class AgentSetting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A setting of the agent's compaction that the recording holds. `note` says where; the unit is that of its rule."""
+
+    name: str
+    value: float
+    note: str = ""
+
+
 class Evidence(StrEnum):
     """How sure it is that a compaction happened."""
 
@@ -128,8 +136,8 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     belongs to: each only where the file says so. `prompt_tokens_total` is what the provider counted over all
     `total_calls` answered requests of the session, in tokens, cached ones included: of files that hold this sum and no
     count of any call. `versions` are those of the agent that wrote the recording, each with the event from which it
-    holds (in the log's order); empty where the file has none. `threshold` is the count of tokens from which its agent
-    compacts, where the file has that setting.
+    holds (in the log's order); empty where the file has none. `settings` are those of the agent's compaction, where
+    the file has them.
     """
 
     events: tuple[Event, ...]
@@ -154,7 +162,7 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     prompt_tokens_total: int | None = None
     total_calls: int | None = None
     versions: tuple[tuple[int, str], ...] = ()
-    threshold: Sourced | None = None
+    settings: tuple[AgentSetting, ...] = ()
 
     @property
     def mean_prompt_tokens(self) -> int | None:

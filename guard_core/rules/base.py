@@ -17,8 +17,8 @@ import msgspec
 
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
-from guard_core.rules.counters import Checks, Counter
-from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.rules.counters import Checks, Counter, unit_of
+from guard_core.sessions import AgentSetting, Provenance, Session, Sourced
 from guard_core.window import parse_window
 
 Typed = Mapping[str, str]  # settings as typed, by name
@@ -68,6 +68,11 @@ class OwnRule(msgspec.Struct, frozen=True):
     checks: Moment
     reason: str = ""
 
+    @property
+    def unit(self) -> str:
+        """What its count and its threshold are numbers of."""
+        return unit_of(self.counter)
+
     def fires(self, count: int) -> bool:
         """Does the rule compact at a count of tokens."""
         if self.threshold is None:
@@ -79,7 +84,7 @@ class Stretch(NamedTuple):
     """Calls from `start` up to `stop` (steps from 0) of one model, version and window.
 
     `window` is None where neither the file nor the model table has it. `largest` is the largest prompt among the calls
-    in tokens. `threshold` is the agent's setting where the file has it.
+    in tokens. `settings` are the agent's own as far as the file has them.
     """
 
     start: int
@@ -88,7 +93,11 @@ class Stretch(NamedTuple):
     model: str
     window: Sourced | None
     largest: int = 0
-    threshold: Sourced | None = None
+    settings: tuple[AgentSetting, ...] = ()
+
+    def setting(self, name: str) -> AgentSetting | None:
+        """A setting in the file, by its name."""
+        return next((item for item in self.settings if item.name == name), None)
 
 
 class Hypothesis(msgspec.Struct, frozen=True):

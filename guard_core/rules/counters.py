@@ -17,7 +17,13 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
+INVOCATIONS = "invocations"  # of an agent that counts turns instead of tokens
 UNKNOWN = -1  # a count that is not known
+
+
+def unit_of(counter: str) -> str:
+    """What the counts of a counter, by its name, are numbers of."""
+    return INVOCATIONS if counter == INVOCATIONS else "tokens"
 
 
 class Checks(NamedTuple):

@@ -77,7 +77,7 @@ class OwnChecks:
         for step, items in self._made.items():
             if step < len(counts) and items[0].decision_tokens is not None:
                 counts[step] = items[0].decision_tokens
-        return counts
+        return np.where(self._in_tokens, counts, UNKNOWN)
 
     @cached_property
     def thresholds(self) -> Ints:
@@ -85,7 +85,15 @@ class OwnChecks:
         limits = np.full(self.ledger.step_count, UNKNOWN, dtype=np.int64)
         for stretch, rule in zip(self.explanation.stretches, self.explanation.rules, strict=False):
             limits[stretch.start : stretch.stop] = UNKNOWN if rule.threshold is None else rule.threshold
-        return limits
+        return np.where(self._in_tokens, limits, UNKNOWN)
+
+    @cached_property
+    def _in_tokens(self) -> NDArray[np.bool_]:
+        """The calls whose rule counts tokens."""
+        others = np.zeros(self.ledger.step_count, dtype=np.bool_)
+        for stretch, rule in zip(self.explanation.stretches, self.explanation.rules, strict=False):
+            others[stretch.start : stretch.stop] = rule.unit != "tokens"
+        return ~others
 
     def at(self, step: int) -> Decision:
         """The check before one call."""
@@ -94,6 +102,8 @@ class OwnChecks:
         computed = int(self._counted.of(self.explanation.stretches[self._stretch_at(step)])[row])
         compaction = made[0] if made else None
         recorded = None if compaction is None else compaction.recorded
+        if rule is not None and rule.unit != "tokens":
+            computed = UNKNOWN
         count = recorded or (None if computed == UNKNOWN else computed)
         terms = [*self._count_terms(row, counter, count, recorded), *_rule_terms(rule)]
         if rule is not None and rule.threshold is not None and count is not None:
@@ -144,6 +154,8 @@ class OwnChecks:
 
     def _reason(self, row: int, rule: OwnRule | None, count: int | None, *, made: bool) -> str:
         checks = self._counted.checks
+        if rule is not None and rule.unit != "tokens":
+            return f"its rule counts {rule.unit}, not tokens"
         if rule is not None and rule.checks is Moment.TURN_END and not checks.between[row] and not made:
             return NOT_ASKED
         if self._counted.held[row] and not made and self._counted.agent is not None:
@@ -164,7 +176,7 @@ class OwnChecks:
             terms.append(Term("prompt tokens of the last answer", prompt, source=provider, as_of=last))
             if counter.name != PROMPT and (output := int(outputs_of(self.session)[last])) != UNKNOWN:
                 terms.append(Term("output tokens of it", output, source=provider, as_of=last))
-            if counter.pending is not None:
+            if counter.pending is not None or counter.is_recorded:
                 terms.append(self._pending_term(row, counter))
         if count is not None:
             source = Provenance.RECORDER if recorded is not None else Provenance.RECOMPUTED
@@ -191,5 +203,5 @@ def _rule_terms(rule: OwnRule | None) -> list[Term]:
         if item.value is not None
     ]
     if rule.threshold is not None:
-        terms.append(Term("threshold", rule.threshold, expression=rule.formula))
+        terms.append(Term("threshold", rule.threshold, rule.unit, expression=rule.formula))
     return terms

@@ -22,6 +22,7 @@ from guard_core.rules.base import (
     round_limits,
     windows_of,
 )
+from guard_core.rules.counters import unit_of
 
 SHOWN = 12  # hypotheses that are listed; the others are counted
 
@@ -115,10 +116,10 @@ def interval_of(
 ) -> Interval:
     """The interval that the checks of a stretch leave."""
     low, high, asked = bounds_of(passed, list(fired))
-    contradiction = ""
+    contradiction, unit = "", unit_of(counter)
     if low is not None and high is not None and low.tokens >= high.tokens:
         contradiction = (
-            f"no threshold explains both: before step {low.step + 1:,} it did not compact at {low.tokens:,} tokens, "
+            f"no threshold explains both: before step {low.step + 1:,} it did not compact at {low.tokens:,} {unit}, "
             f"before step {high.step + 1:,} it did at {high.tokens:,}"
         )
     return Interval(

@@ -28,6 +28,7 @@ from guard_core.rules.base import (
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
 from guard_core.sessions import Provenance
 
+THRESHOLD = "auto_compact_threshold"
 DEFAULT = 200_000  # tokens; DEFAULT_AUTO_COMPACT_THRESHOLD
 SHARE = 0.8  # of a declared max_context_length; measured with 262,144
 WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
@@ -52,22 +53,22 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...], int, str]:
-    own, length = whole(typed, "auto_compact_threshold"), whole(typed, "max_context_length")
+    own, length = whole(typed, THRESHOLD), whole(typed, "max_context_length")
     if length is None and stretch.window is not None and stretch.window.source is Provenance.USER:
         length = stretch.window.value
     settings = []
     if length is not None:
         settings.append(RuleSetting("max_context_length", length, "tokens", Provenance.USER, "typed in"))
     if own is not None:
-        settings.append(RuleSetting("auto_compact_threshold", own, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleSetting(THRESHOLD, own, "tokens", Provenance.USER, "typed in"))
     if own is not None and (length is None or own < length):
         return tuple(settings), own, f"auto_compact_threshold {own:,}"
     if length is not None:
         return tuple(settings), part_of(SHARE, length), f"{SHARE * 100:g} % of {length:,}"
-    if (known := stretch.threshold) is not None:
-        setting = RuleSetting("auto_compact_threshold", known.value, "tokens", known.source, known.note)
-        return (setting,), known.value, f"{known.value:,} (in the file)"
-    setting = RuleSetting("auto_compact_threshold", DEFAULT, "tokens", Provenance.ASSUMED, "default")
+    if (known := stretch.setting(THRESHOLD)) is not None:
+        setting = RuleSetting(THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
+        return (setting,), int(known.value), f"{int(known.value):,} (in the file)"
+    setting = RuleSetting(THRESHOLD, DEFAULT, "tokens", Provenance.ASSUMED, "default")
     return (setting,), DEFAULT, f"{DEFAULT:,} (default)"
 
 
@@ -91,7 +92,7 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: LAST_TOTAL,
     names={
-        "auto_compact_threshold": "of the model or of all, in tokens; as much as the context length has no effect",
+        THRESHOLD: "of the model or of all, in tokens; as much as the context length has no effect",
         "max_context_length": "as the model declares it, in tokens",
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guard_core.rules import (
+    adk,
     claude_code,
     cline,
     codex,
@@ -10,8 +11,10 @@ from guard_core.rules import (
     crush,
     gemini_cli,
     hermes,
+    inspect_ai,
     kimi_cli,
     kimi_code,
+    langchain,
     mistral_vibe,
     opencode,
     pi,
@@ -34,6 +37,10 @@ AGENTS: tuple[Agent, ...] = (
     mistral_vibe.AGENT,
     crush.AGENT,
     cline.AGENT,
+    inspect_ai.AGENT,
+    adk.INTERVAL_AGENT,
+    adk.AGENT,
+    langchain.AGENT,
 )
 
 

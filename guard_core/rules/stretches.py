@@ -23,13 +23,13 @@ def stretches_of(session: Session, window: Sourced | None = None) -> tuple[Stret
             found.append((step, version, name))
     if not found:
         version = versions[0][1] if versions else ""
-        return (Stretch(0, 0, version, model, _window_of(session, model, window), threshold=session.threshold),)
+        return (Stretch(0, 0, version, model, _window_of(session, model, window), settings=session.settings),)
     stops = [*(start for start, _, _ in found[1:]), len(session.calls)]
     windows = {name: _window_of(session, name, window) for name in {name for _, _, name in found}}
     stretches = []
     for (start, version, name), stop in zip(found, stops, strict=True):
         largest = max(call.prompt_tokens or 0 for call in session.calls[start:stop])
-        stretches.append(Stretch(start, stop, version, name, windows[name], largest, session.threshold))
+        stretches.append(Stretch(start, stop, version, name, windows[name], largest, session.settings))
     return tuple(stretches)
 
 

@@ -19,6 +19,7 @@ COUNTERS = {
     "prompt": "prompt tokens of the last answer",
     "total": "prompt and output tokens of the last answer",
     "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
+    "invocations": "invocations since the last compaction",
 }
 BADGES = {Agreement.AGREES: "badge-compaction", Agreement.NOT_MODELLED: "badge-outline"}
 

@@ -26,6 +26,7 @@ COUNTERS = {
     "prompt": "prompt tokens of the last answer",
     "total": "prompt and output tokens of the last answer",
     "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
+    "invocations": "invocations since the last compaction",
     "estimate": "the agent's own estimate of the request",
 }
 MARKS = {  # name in the style sheet, meaning

@@ -172,3 +172,18 @@ def test_a_resumed_session_of_gemini_cli_does_not_know_its_last_count():
     assert [item.formula for item in interval.hypotheses if item.changes == 1] == ["3 % of 1,048,576"]
     typed = explain(session, typed={"compression_threshold": "3"})
     assert (typed.auto, typed.agrees, typed.missed) == (5, 5, ())
+
+
+def test_a_threshold_of_adk_is_inferred_and_explains_every_compaction_once_it_is_typed():
+    session = sample("adk/session-camel-token-threshold-4-compactions.json")
+    (interval,) = explain(session).inference
+    assert (interval.above, interval.at_most) == (39_967, 40_139)
+    assert [item.threshold for item in interval.hypotheses] == [40_000]
+    typed = explain(session, typed={"token_threshold": "40000"})
+    assert (typed.auto, typed.agrees, typed.missed) == (4, 4, ())
+
+
+def test_the_threshold_of_an_evaluation_is_in_its_plan_and_explains_every_compaction():
+    found = explain(sample("inspect/react-compaction-summary-zstd.eval"))
+    assert (found.rule.formula, found.rule.version) == ("20,000 (threshold)", "0.3.285")
+    assert (found.auto, found.agrees, found.missed) == (3, 3, ())

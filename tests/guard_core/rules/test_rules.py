@@ -4,13 +4,26 @@ import msgspec
 import pytest
 
 from guard_core.errors import SettingError
+from guard_core.ledger import Ledger
 from guard_core.policies import get_policy, policy_kind
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.base import Stretch
+from guard_core.rules.counters import UNKNOWN
+from guard_core.rules.decisions import OwnChecks
 from guard_core.rules.inference import Point, interval_of
 from guard_core.rules.words import headline
-from guard_core.sessions import GuardState, Provenance, Session, Sourced
-from tests.builders import transcript, user
+from guard_core.sessions import (
+    AgentSetting,
+    Evidence,
+    GuardState,
+    ModelCall,
+    Provenance,
+    RecordedCompaction,
+    Session,
+    Sourced,
+)
+from guard_core.views import Inserted
+from tests.builders import model, transcript, user
 
 BY_FORMAT = {agent.format: agent for agent in AGENTS}
 OPUS = "claude-opus-4-5-20251101"
@@ -38,10 +51,32 @@ def rule(format_, version="", window=200_000, source=Provenance.MODEL_TABLE, lar
         ("2.1.14", {"auto_compact_window": "100000"}, 155_000),
         ("2.1.154", {}, None),
         ("2.1.330", {"autocompact_pct": "50"}, None),
+        ("2.1.17", {}, 155_000),
+        ("2.1.62", {}, 167_000),
+        ("2.1.25", {"autocompact_pct": "50"}, 90_000),
+        ("2.1.152", {"max_output_tokens": "8192"}, 178_808),
+        ("2.1.250", {}, None),
+        ("2.1.300", {}, None),
+        ("2.1.250", {"auto_compact_window": "200000"}, 167_000),
+        ("2.1.330", {"auto_compact_window": "200000", "max_output_tokens": "8192"}, 178_808),
     ],
 )
 def test_claude_code_has_the_threshold_that_was_measured_of_its_version(version, typed, threshold):
     assert rule("claude-code", version, **typed).threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("version", "typed", "threshold"),
+    [
+        ("2.1.14", {}, 955_000),
+        ("2.1.62", {}, 967_000),
+        ("2.1.330", {}, None),
+        ("2.1.330", {"auto_compact_window": "1000000"}, 967_000),
+    ],
+)
+def test_claude_code_with_a_model_of_a_million_tokens_has_the_threshold_that_was_measured(version, typed, threshold):
+    stretch = Stretch(0, 1, version, f"{OPUS}[1m]", Sourced(1_000_000, Provenance.MODEL_TABLE))
+    assert BY_FORMAT["claude-code"].rule(stretch, typed).threshold == threshold
 
 
 def test_claude_code_without_a_window_set_waits_for_the_providers_refusal():
@@ -71,11 +106,25 @@ def test_claude_code_takes_its_default_window_where_only_the_model_table_has_a_l
         ("opencode", 200_000, Provenance.USER, {}, 168_000),
         ("opencode", 128_000, Provenance.USER, {"max_output_tokens": "16384"}, 111_616),
         ("opencode", 400_000, Provenance.USER, {"input_limit": "272000"}, 252_000),
+        ("opencode", 128_000, Provenance.USER, {"max_output_tokens": "16384", "reserved": "10000"}, 111_616),
+        ("opencode", 400_000, Provenance.USER, {"input_limit": "272000", "reserved": "10000"}, 262_000),
+        ("pi", 200_000, Provenance.USER, {"reserve_tokens": "32000"}, 168_000),
+        ("adk", 0, Provenance.USER, {"token_threshold": "40000"}, 40_000),
+        ("inspect", 200_000, Provenance.USER, {}, 180_000),
+        ("inspect", 200_000, Provenance.USER, {"threshold_pct": "50"}, 100_000),
+        ("inspect", 0, Provenance.USER, {"threshold": "20000"}, 20_000),
+        ("langchain", 0, Provenance.USER, {"trigger_tokens": "4000"}, 4_000),
+        ("langchain", 200_000, Provenance.USER, {"trigger_fraction": "85"}, 170_000),
+        ("mistral-vibe", 0, Provenance.USER, {}, 200_000),
         ("gemini-cli", 0, Provenance.USER, {}, 524_288),
         ("gemini-cli", 0, Provenance.USER, {"compression_threshold": "20"}, 209_716),
         ("hermes", 200_000, Provenance.USER, {}, 150_000),
         ("hermes", 128_000, Provenance.USER, {}, 96_000),
         ("hermes", 32_000, Provenance.USER, {}, 27_200),
+        ("hermes", 64_000, Provenance.USER, {}, 54_400),
+        ("hermes", 100_000, Provenance.USER, {}, 75_000),
+        ("hermes", 400_000, Provenance.USER, {}, 300_000),
+        ("hermes", 512_000, Provenance.USER, {}, 256_000),
         ("hermes", 1_000_000, Provenance.USER, {}, 500_000),
         ("crush", 200_000, Provenance.USER, {}, 160_000),
         ("crush", 200_001, Provenance.USER, {}, 180_001),
@@ -87,7 +136,7 @@ def test_each_agent_has_its_threshold(format_, window, source, typed, threshold)
     assert rule(format_, "", window, source, **typed).threshold == threshold
 
 
-@pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline"])
+@pytest.mark.parametrize("format_", ["pi", "opencode", "codex", "hermes", "crush", "cline", "kimi-code", "inspect"])
 def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
     found = rule(format_, window=0)
     assert (found.threshold, found.reason) == (None, "the context window is not known: set it")
@@ -97,10 +146,59 @@ def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
 def test_the_default_is_among_the_hypotheses_of_each_rule(agent):
     stretch = Stretch(0, 1, "2.1.14", OPUS, Sourced(200_000, Provenance.USER))
     thresholds = {item.threshold for item in agent.variants(stretch, {}) if item.changes == 0}
-    assert agent.rule(stretch, {}).threshold in thresholds
+    default = agent.rule(stretch, {}).threshold
+    assert default in thresholds or (default is None and not thresholds)
+
+
+@pytest.mark.parametrize(
+    ("format_", "words"),
+    [
+        ("adk", "EventsCompactionConfig is not in the file: set token_threshold"),
+        ("langchain", "the middleware's trigger is not in the file: set trigger_tokens or trigger_fraction"),
+    ],
+)
+def test_a_rule_without_a_default_says_what_to_set(format_, words):
+    assert (rule(format_).threshold, rule(format_).reason) == (None, words)
 
 
 # -- sessions
+
+
+def test_adk_compacts_after_a_number_of_invocations():
+    """Two calls in each of six turns, and a compaction after every second one that leaves nothing but its summary."""
+    events, calls, compactions = [], [], []
+    for turn in range(6):
+        events.append(user("go"))
+        for _ in range(2):
+            calls.append(ModelCall(len(events), len(events), 1_000, output_tokens=10, model="m"))
+            events.append(model("done"))
+        if turn % 2:
+            at = len(events)
+            compactions.append(RecordedCompaction(at, Evidence.DECLARED, "summary", (Inserted(0),), (user("sum"),)))
+    session = Session(tuple(events), tuple(calls), tuple(compactions), format="adk")
+    assert agent_of(session).label == "ADK (interval)"
+    found = explain(session, typed={"compaction_interval": "2"})
+    assert [item.decision_tokens for item in found.compactions] == [2, 2, 2]
+    assert (found.auto, found.agrees, found.missed) == (3, 3, ())
+    (interval,) = explain(session).inference
+    assert (interval.above, interval.at_most) == (1, 2)
+    assert "compaction_interval 2" in [item.formula for item in interval.hypotheses]
+    checks = OwnChecks(session, Ledger.of(session), found)
+    assert set(checks.thresholds.tolist()) == set(checks.counts.tolist()) == {UNKNOWN}
+    assert checks.at(4).reason == "its rule counts invocations, not tokens"
+    with pytest.raises(SettingError, match="a number of invocations from 1 to 999999, not '0'"):
+        explain(session, typed={"compaction_interval": "0"})
+
+
+def test_the_plan_of_an_evaluation_names_the_threshold_of_inspect():
+    session = msgspec.structs.replace(
+        transcript("inspect", "0.3.285", tokens_before=21_000),
+        settings=(AgentSetting("threshold", 20_000, "in the plan"),),
+    )
+    found = explain(session)
+    assert (found.rule.threshold, found.rule.relation, found.compactions[0].decision_tokens) == (20_000, ">", 21_000)
+    share = msgspec.structs.replace(session, settings=(AgentSetting("threshold", 0.5, ""),))
+    assert explain(share, window=Sourced(40_000, Provenance.USER)).rule.threshold == 20_000
 
 
 def test_a_compaction_at_its_threshold_agrees():

@@ -162,6 +162,7 @@ def _compaction(reading: AdkEventReader, event: dict[str, Any], new: CompactedRa
             kind="summary+tail" if any(isinstance(item, Span) for item in base) else "summary",
             base=base,
             messages=messages,
+            trigger="auto",  # nothing else asks for one
             summariser=msgspec.structs.replace(call, at=at) if call else None,
             timestamp=time_of(event) or None,
         )

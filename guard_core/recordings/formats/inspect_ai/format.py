@@ -32,10 +32,11 @@ from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.normalise import MAX_TOKENS
 from guard_core.recordings.reading.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
-from guard_core.sessions import ModelCall, Session
+from guard_core.sessions import AgentSetting, ModelCall, Session
 
 _HEADER, _JOURNAL = "header.json", "_journal/start.json"  # the journal is all that a run which was stopped leaves
 _STOPPED = "The run was stopped: samples that it had not ended are not in the file."
@@ -230,6 +231,8 @@ class _Sample:
             "source_id": fields.text(self._sample, "uuid") or str(self._sample.get("id", ""))[:200],
             "started_at": fields.timestamp(self._sample, "started_at") or fields.timestamp(run, "created"),
             "notes": (_STOPPED,) if self._header.get(_UNFINISHED) is True else (),
+            "settings": _settings(self._header),
+            "versions": _versions(run),
         }
 
     def _conversations(self) -> Conversations:
@@ -364,6 +367,22 @@ def _declared(item: JSON) -> Declared:
         timestamp=fields.timestamp(item, "timestamp"),
         note=fields.text(about, "strategy"),
     )
+
+
+def _settings(header: JSON) -> tuple[AgentSetting, ...]:
+    """The threshold of the compaction that a step of the plan was given: tokens, or a share of the window up to 1."""
+    for step in fields.objects(fields.mapping(header, "plan").get("steps")):
+        given = fields.mapping(step, "params").get("compaction")
+        for strategy in fields.objects(given if isinstance(given, list) else [given]):
+            threshold: Any = strategy.get("threshold")
+            if type(threshold) in (int, float) and 0 < threshold <= MAX_TOKENS:
+                return (AgentSetting("threshold", threshold, f"in the plan, of {fields.text(step, 'solver')[:80]}"),)
+    return ()
+
+
+def _versions(run: JSON) -> tuple[tuple[int, str], ...]:
+    version = fields.text(fields.mapping(run, "packages"), "inspect_ai")
+    return ((0, version),) if version else ()
 
 
 def _range(ref: Any, size: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.requests import Declared, Request
 from guard_core.recordings.reading.source import ByteSource, Line
-from guard_core.sessions import ModelCall, Provenance, Sourced, ToolDefinition
+from guard_core.sessions import AgentSetting, ModelCall, ToolDefinition
 
 THRESHOLD_NOTE = "token_threshold in the settings of the journal"
 AGENT, COMPACTION = "agent", "compaction"  # purposes of requests
@@ -43,7 +43,7 @@ class JournalReader:
         self.facts = facts
         self.requests: list[Request] = []
         self.side_calls: list[ModelCall] = []
-        self.threshold: Sourced | None = None
+        self.settings: tuple[AgentSetting, ...] = ()
         self.session_id = ""
         self.started_at: float | None = None  # of the journal's first record
         self.entries: list[JSON] = []  # of the public history, in which an id may come again
@@ -142,7 +142,7 @@ class JournalReader:
         settings = fields.mapping(payload, "checkpoint_settings")
         compaction = fields.mapping(fields.mapping(settings, "context"), COMPACTION)
         if threshold := fields.tokens(compaction, "token_threshold"):
-            self.threshold = Sourced(threshold, Provenance.RECORDER, THRESHOLD_NOTE)
+            self.settings = (AgentSetting("auto_compact_threshold", threshold, THRESHOLD_NOTE),)
         source = fields.mapping(payload, "input")
         time = fields.timestamp(fields.mapping(source, "determinism"), "time_unix_ms")
         self.started_at = self.started_at or time

@@ -16,7 +16,7 @@ from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
 PREFIX = "Another language model started"  # of summaries before the envelope; compact_summary_prefix.md
@@ -90,7 +90,7 @@ class LogReader:
             title=fields.text(self.meta, "title"),
             model=fields.text(config, "active_model"),
             started_at=fields.timestamp(self.meta, "start_time"),
-            threshold=_threshold(config),
+            settings=_settings(config),
             prompt_tokens_total=total if total and calls else None,
             total_calls=calls if total and calls else None,
             notes=tuple(notes),
@@ -104,10 +104,10 @@ def _is_summary(event: Event) -> bool:
     )
 
 
-def _threshold(config: JSON) -> Sourced | None:
+def _settings(config: JSON) -> tuple[AgentSetting, ...]:
     """The threshold of the active model, by its alias or name; else that of all models."""
     active = fields.text(config, "active_model")
     own: Iterable[JSON] = fields.objects(config.get("models"))
     chosen = (model for model in own if active in (fields.text(model, "alias"), fields.text(model, "name")))
     value = fields.tokens(next(chosen, {}), "auto_compact_threshold") or fields.tokens(config, "auto_compact_threshold")
-    return Sourced(value, Provenance.RECORDER, THRESHOLD_NOTE) if value else None
+    return (AgentSetting("auto_compact_threshold", value, THRESHOLD_NOTE),) if value else ()

@@ -126,7 +126,7 @@ class StoreReader:
             title=fields.text(self.meta, "title"),
             model=fields.text(config, "model_name") or fields.text(config, "active_model"),
             started_at=fields.timestamp(self.meta, "start_time") or thread.calls[0].timestamp,
-            threshold=None if number else self.journal.threshold,
+            settings=() if number else self.journal.settings,
             notes=tuple(said),
         )
 

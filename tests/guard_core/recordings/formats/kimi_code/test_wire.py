@@ -14,6 +14,7 @@ from guard_core.recordings import read as read_recording
 from guard_core.recordings.formats.kimi_code.format import FORMAT
 from guard_core.recordings.formats.kimi_code.messages import estimated
 from guard_core.rules import Agreement, explain
+from guard_core.rules.decisions import OwnChecks
 from guard_core.rules.stretch_checks import OVERFLOW
 from guard_core.sessions import Provenance, Sourced
 from guard_core.views import JOINED, Inserted, Rewritten, Span
@@ -164,6 +165,8 @@ def test_an_automatic_compaction_fires_at_its_count():
     (item,) = found.compactions
     assert (item.decision_tokens, item.verdict) == (211_900 + 5 + 251, Agreement.AGREES)
     assert found.rule.formula == "262,144 − 50,000 (reserve)"
+    terms = OwnChecks(session, Ledger.of(session), found).at(item.step).terms
+    assert [(term.value, term.expression) for term in terms if term.name == "count"] == [(212_156, "211,900 + 5 + 251")]
 
 
 def test_a_compaction_keeps_the_users_messages_and_puts_the_summary_behind_them():

@@ -12,7 +12,6 @@ from guard_core.events import Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import first_look, read
 from guard_core.recordings.formats.vibe.format import FORMAT
 from guard_core.rules import explain
-from guard_core.sessions import Provenance, Sourced
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import check_hostile, check_session, lines, read_as, spoiled, texts
 from tests.recordings.seeds import archive
@@ -103,7 +102,7 @@ def test_a_journal_has_every_request_with_its_usage():
     assert session.system == (TextPart("Be brief."),)
     assert session.events[1].parts == (ToolCallPart("ls", {"path": "a"}, "c1"),)
     assert session.events[2].parts == (ToolResultPart("ls", "a.txt", "c1"),)
-    assert (session.agent, session.threshold.value) == ("Mistral Vibe", 1_000)
+    assert (session.agent, session.settings[0].value) == ("Mistral Vibe", 1_000)
 
 
 def test_a_compaction_shows_what_it_left_and_its_summariser():
@@ -268,13 +267,12 @@ def test_an_older_log_has_its_settings_and_totals_beside_it():
     said = [{**summary, "injected": True}, old("assistant", "Done")]
     files = {"x/meta.json": json.dumps(meta).encode(), "x/messages.jsonl": lines(*said)}
     (session,) = read(archive(files), strict=True).sessions
-    assert (session.parent, session.threshold.value, session.prompt_tokens_total, session.total_calls) == (
+    assert (session.parent, session.settings[0].value, session.prompt_tokens_total, session.total_calls) == (
         "before",
         150_000,
         900,
         3,
     )
-    assert session.threshold == Sourced(150_000, Provenance.RECORDER, session.threshold.note)
     assert (session.compactions[0].base, len(session.events)) == ((Inserted(0),), 1)
     assert explain(session).rule.threshold == 150_000
 

@@ -1,0 +1,126 @@
+"""ADK: `EventsCompactionConfig`, whose `token_threshold` is compared with the prompt tokens of the last answer.
+
+From google-adk 2.13.0, and checked on a session that it wrote: before each model call and after an invocation. The
+other pair of that configuration compacts after every `compaction_interval` invocations: `interval`. Neither has a
+default, and no session holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from guard_core.errors import SettingError
+from guard_core.ledger import Ints, Ledger
+from guard_core.rules.base import (
+    LARGEST_LIMIT,
+    Agent,
+    Hypothesis,
+    Moment,
+    OwnRule,
+    RuleSetting,
+    Stretch,
+    Typed,
+    round_limits,
+    whole,
+)
+from guard_core.rules.counters import INVOCATIONS, LAST_PROMPT, PROMPT, UNKNOWN, Checks, Counter
+from guard_core.sessions import Provenance, Session
+from guard_core.views import Span
+
+INTERVALS = range(1, 51)
+NOT_IN_FILE = "EventsCompactionConfig is not in the file: set {}"
+INVOCATION_COUNTER = Counter(INVOCATIONS, "invocations since the last compaction")
+
+
+def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: Moment) -> OwnRule:
+    unit = "invocations" if counter == INVOCATIONS else "tokens"
+    source = Provenance.ASSUMED if value is None else Provenance.USER
+    note = "not in the file" if value is None else "typed in"
+    return OwnRule(
+        agent="ADK",
+        version=stretch.version,
+        policy="adk-events",
+        profile="2.13",
+        settings=(RuleSetting(name, value, unit, source, note),),
+        counter=counter,
+        relation=">=",
+        threshold=value,
+        formula=name if value is None else f"{name} {value:,}",
+        checks=checks,
+        reason=NOT_IN_FILE.format(name) if value is None else "",
+    )
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch, in tokens."""
+    return _rule(stretch, "token_threshold", whole(typed, "token_threshold"), PROMPT, Moment.BEFORE_CALL)
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Thresholds typed by hand."""
+    default = rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    for limit in round_limits(LARGEST_LIMIT):
+        yield Hypothesis(f"token_threshold {limit:,}", limit, 1)
+
+
+def interval_rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch, in invocations."""
+    value = None
+    if "compaction_interval" in typed:
+        value = _count(typed["compaction_interval"])
+    return _rule(stretch, "compaction_interval", value, INVOCATIONS, Moment.TURN_END)
+
+
+def _count(text: str) -> int:
+    number = text.strip()
+    if not (number.isascii() and number.isdigit() and 0 < len(number) <= 6 and int(number)):
+        raise SettingError(f"compaction_interval is a number of invocations from 1 to 999999, not {text[:20]!r}")
+    return int(number)
+
+
+def interval_variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Small numbers of invocations."""
+    default = interval_rule(stretch, typed)
+    if default.threshold is not None:
+        yield Hypothesis(default.formula, default.threshold, 0)
+    for count in INTERVALS:
+        yield Hypothesis(f"compaction_interval {count}", count, 1)
+
+
+def invocations(session: Session, ledger: Ledger, checks: Checks, stretch: Stretch) -> Ints:
+    """Invocations that have ended since the last compaction, at each check."""
+    turns = np.append(ledger.steps["turn"], -1)
+    before = turns[np.maximum(checks.step - 1, 0)]  # of the last call
+    made = np.where(checks.place >= 0, before, -1)
+    earlier = np.maximum.accumulate(np.append(-1, made))[:-1]  # that of the last call before the last compaction
+    return np.asarray(np.where(checks.step > 0, before - earlier, UNKNOWN))
+
+
+def _by_interval(session: Session) -> bool:
+    """Did a compaction leave nothing but summaries: what a threshold retains is left behind its summary."""
+    bases = [item.base for item in session.compactions]
+    return bool(bases) and not any(isinstance(segment, Span) for base in bases for segment in base)
+
+
+INTERVAL_AGENT = Agent(
+    format="adk",
+    label="ADK (interval)",
+    rule=interval_rule,
+    variants=interval_variants,
+    counter=lambda _: INVOCATION_COUNTER,
+    names={"compaction_interval": "of EventsCompactionConfig, in invocations"},
+    wrote=_by_interval,
+    series=invocations,
+)
+AGENT = Agent(
+    format="adk",
+    label="ADK",
+    rule=rule,
+    variants=variants,
+    counter=lambda _: LAST_PROMPT,
+    names={"token_threshold": "of EventsCompactionConfig, in tokens"},
+)
