@@ -6,6 +6,7 @@ from typing import Any
 
 from guard_core.errors import UnknownName
 from guard_core.policies import (
+    autogen,
     claude_code,
     codex,
     contextguard,
@@ -16,6 +17,7 @@ from guard_core.policies import (
     kimi_cli,
     kimi_code,
     langchain,
+    llama_index,
     mistral_vibe,
     none,
     opencode,
@@ -60,6 +62,8 @@ POLICIES: dict[str, PolicyKind] = {
         qwen_code.KIND,
         *inspect_ai.KINDS,
         *langchain.KINDS,
+        *autogen.KINDS,
+        llama_index.KIND,
         sweagent.KIND,
     )
 }

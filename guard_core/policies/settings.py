@@ -16,6 +16,7 @@ from guard_core.window import parse_buffer
 
 if TYPE_CHECKING:
     from guard_core.events import Event
+    from guard_core.ledger import Ledger
     from guard_core.policies.base import Policy
     from guard_core.sessions import Session
 
@@ -120,7 +121,8 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     """What recorded runs of a library (policy vectors, guard_core.conformance.policies) judge a policy by.
 
     `names` gives our setting for a parameter of the library where the two names differ, `settings` what the runs were
-    made under besides, `window` the context window of their model in tokens where no parameter says it.
+    made under besides, `window` the context window of their model in tokens where no parameter says it. `tokens` gives
+    the tokens that they note of a list over so many events, where that is not the number that is compared.
     """
 
     library: str
@@ -128,6 +130,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     names: dict[str, str] = {}
     settings: dict[str, Value] = {}
     window: int = 200_000
+    tokens: Callable[[Ledger, int], int] | None = None
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

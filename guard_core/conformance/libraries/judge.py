@@ -87,7 +87,7 @@ def judge_run(
 ) -> None:
     """Compare every step of one run."""
     scripted = session_of(conversation, run)
-    trace = replayed(kind, parameters, run, scripted)
+    trace, judged, ledger = replayed(kind, parameters, run, scripted), kind.judged_by, Ledger.of(scripted.session)
     where = f"{run.conversation}, step"
     views = list(recorded_views(run))
     for step, row in enumerate(scripted.rows):
@@ -97,8 +97,9 @@ def judge_run(
         comparison.equal(at, "raises an error", "error" in recorded.detail, raised)
         if "error" in recorded.detail or raised:
             return
-        _compare_counts(comparison, at, trace, step, recorded)
         ledger_at = scripted.session.calls[step].at
+        noted = judged.tokens(ledger, ledger_at) if judged is not None and judged.tokens is not None else None
+        _compare_counts(comparison, at, trace, step, recorded, noted)
         ours = own_view(trace.view(step, ledger_at), scripted.session, scripted.numbers)
         comparison.equal(at, *(difference(views[row], ours, conversation.events) or ("view", "equal", "equal")))
         _compare_summaries(comparison, at, trace, step, recorded, scripted)
@@ -131,14 +132,18 @@ def _summarizer(parameters: dict[str, Any]) -> Summarizer:
     return FixedSummaries(0 if scripted == "empty" else int(parameters.get("summary_chars", SUMMARY_CHARS)))
 
 
-def _compare_counts(comparison: Comparison, at: str, trace: Trace, step: int, recorded: Step) -> None:
+def _compare_counts(
+    comparison: Comparison, at: str, trace: Trace, step: int, recorded: Step, noted: int | None
+) -> None:
+    """The numbers of a step. `noted`: the tokens that the file has, where they are not what was compared."""
     edits = "edited" in trace.columns and not trace.columns["fired"][step]
     acted = trace.columns["edited" if edits else "fired"][step]
     comparison.equal(at, "acted", bool(recorded.acted), bool(acted))
     in_messages = "messages_compared" in trace.columns
     tokens, threshold = ("messages_compared", "message_limit") if in_messages else ("decision_tokens", "threshold")
     if recorded.tokens is not None:
-        comparison.equal(at, "tokens", recorded.tokens, int(trace.columns[tokens][step]))
+        compared = int(trace.columns[tokens][step]) if noted is None else noted
+        comparison.equal(at, "tokens", recorded.tokens, compared)
     if recorded.threshold is not None:
         comparison.equal(at, "threshold", recorded.threshold, int(trace.columns[threshold][step]))
 

@@ -1,0 +1,230 @@
+"""The model contexts of AutoGen: the last messages, the first and the last ones, or as many as fit without the middle.
+
+Source of the rules: autogen-core 0.7.5, `model_context/`, and scripted runs of it. The list stays whole, and each
+request is made of it anew. All results of one answer are one message. Not here: token limits by `remaining_tokens` of
+a model client, for which the window is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, HAS_CALL, RESULT, TEXT
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, roles_of
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.usage import normal
+from guard_core.views import Span, Synthetic, View
+
+CHARS_PER_TOKEN = 4  # as in the scripted runs; the library asks its model client
+_SOURCE = "autogen-core 0.7.5, model_context"
+
+
+def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Characters of texts, results and arguments (as JSON with ASCII alone) of each event."""
+    kind, chars = parts["kind"], parts["chars"]
+    escaped = chars + parts["separators"] + 5 * parts["non_ascii"] + 6 * (parts["utf16"] - chars)
+    counted = np.where(kind == CALL, escaped, np.where((kind == TEXT) | (kind == RESULT), chars, 0))
+    return ledger.by_event(counted)
+
+
+COSTS = Costs("autogen characters", _chars, lambda message: message.bytes)
+
+
+def list_tokens(ledger: Ledger, at: int) -> int:
+    """Tokens of the whole list over `at` events."""
+    return int(COSTS.prefix(ledger)[at]) // CHARS_PER_TOKEN
+
+
+def message_starts(ledger: Ledger) -> Ints:
+    """The event at which each message of the list begins."""
+    if "autogen messages" not in ledger.derived:
+        results = roles_of(ledger) == TOOL
+        ledger.derived["autogen messages"] = np.flatnonzero(~(results & np.append(False, results[:-1])[: len(results)]))
+    starts: Ints = ledger.derived["autogen messages"]
+    return starts
+
+
+class BufferedSettings(msgspec.Struct, frozen=True):
+    """Of BufferedChatCompletionContext."""
+
+    buffer_size: int = 10
+
+
+class HeadAndTailSettings(msgspec.Struct, frozen=True):
+    """Of HeadAndTailChatCompletionContext."""
+
+    head_size: int = 3
+    tail_size: int = 10
+
+
+class TokenLimitedSettings(msgspec.Struct, frozen=True):
+    """Of TokenLimitedChatCompletionContext; `token_limit` is 0 where the window counts."""
+
+    token_limit: int = 0
+
+
+class _Context(ListPolicy):
+    """What the contexts share: messages of several events, a list that stays whole."""
+
+    keeps: ClassVar[bool] = False
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def starts(self, request: Request) -> Ints:
+        """The event at which each message of the list begins, and the end of the last one."""
+        starts = message_starts(request.ledger)
+        count = int(np.searchsorted(starts, request.check.at))
+        return np.append(starts[:count], request.check.at)
+
+    def without_results(self, request: Request, starts: Ints, first: int) -> View:
+        """The messages from number `first` on, less that one where it holds results."""
+        if first < len(starts) - 1 and roles_of(request.ledger)[starts[first]] == TOOL:
+            first += 1
+        return _span(int(starts[first]), request.check.at)
+
+
+class _Counting(_Context):
+    """A context that counts messages."""
+
+    @property
+    def compares(self) -> str:
+        return MESSAGES
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return np.searchsorted(message_starts(sizes.ledger), sizes.at)
+
+
+class Buffered(_Counting):
+    """The last messages."""
+
+    name: ClassVar[str] = "autogen-buffered"
+    settings: BufferedSettings
+
+    def limit(self, window: int) -> int:
+        return self.settings.buffer_size
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        roles = roles_of(sizes.ledger)
+        return np.asarray(self.over(counted, limit) | (len(roles) > 0 and int(roles[0]) == TOOL))
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        starts = self.starts(request)
+        first = max(len(starts) - 1 - self.settings.buffer_size, 0)
+        return Outcome(self.without_results(request, starts, first), state)
+
+
+class HeadAndTail(_Counting):
+    """The first and the last messages, with a note between them."""
+
+    name: ClassVar[str] = "autogen-head-and-tail"
+    settings: HeadAndTailSettings
+
+    def limit(self, window: int) -> int:
+        return self.settings.head_size + self.settings.tail_size
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        starts, settings = self.starts(request), self.settings
+        count, head = len(starts) - 1, settings.head_size
+        last = int(starts[head - 1])
+        if roles_of(request.ledger)[last] == ASSISTANT and request.ledger.events["flags"][last] & HAS_CALL:
+            head -= 1
+        text = f"Skipped {count - settings.head_size - settings.tail_size} messages."
+        note = Synthetic("skipped", len(text), text)
+        tail = self.without_results(request, starts, count - settings.tail_size)
+        return Outcome((*_span(0, int(starts[head])), note, *tail), state)
+
+
+class TokenLimited(_Context):
+    """As many messages as fit; those in the middle go first."""
+
+    name: ClassVar[str] = "autogen-token-limited"
+    settings: TokenLimitedSettings
+
+    def limit(self, window: int) -> int:
+        return self.settings.token_limit or window
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return np.asarray(sizes.whole // CHARS_PER_TOKEN)
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        """The message in the middle goes until the others fit: of k that stay the first half, rounded up, and the
+        last half."""
+        starts, prefix = self.starts(request), COSTS.prefix(request.ledger)
+        count = len(starts) - 1
+        kept = np.arange(count)
+        left, right = starts[(kept + 1) // 2], starts[count - kept // 2]
+        tokens = (prefix[left] + prefix[request.check.at] - prefix[right]) // CHARS_PER_TOKEN
+        fitting = np.flatnonzero(tokens <= request.limit)
+        most = int(fitting[-1]) if len(fitting) else 0
+        view = normal((*_span(0, int(left[most])), *_span(int(right[most]), request.check.at)))
+        first = view[0] if view else None
+        if isinstance(first, Span) and roles_of(request.ledger)[first.start] == TOOL:
+            rest = int(starts[np.searchsorted(starts, first.start, side="right")])
+            view = (*_span(rest, first.stop), *view[1:])
+        return Outcome(view, state)
+
+
+def _span(start: int, stop: int) -> View:
+    return (Span(start, stop),) if start < stop else ()
+
+
+def _count(name: str, label: str, default: int, text: str, unit: str = "messages") -> Setting:
+    least = 0 if unit == "tokens" else 1
+    return Setting(name, label, COUNT, default, text, _SOURCE, unit=unit, main=True, least=least, most=10_000_000)
+
+
+_WITHOUT_CALL = "the cut falls between a call and its results; results alone are dropped at the beginning only"
+BUFFERED = PolicyKind(
+    Buffered.name,
+    "AutoGen (buffered)",
+    "Sends the last messages, without results at the beginning.",
+    lambda **values: Buffered(BufferedSettings(**values)),
+    (_count("buffer_size", "Buffer size", 10, "messages that are sent; the library has no default"),),
+    summarises=False,
+    judged_by=RecordedRuns("autogen-core", "buffered", tokens=list_tokens),
+)
+HEAD_AND_TAIL = PolicyKind(
+    HeadAndTail.name,
+    "AutoGen (head and tail)",
+    "Sends the first and the last messages with a note on those between them.",
+    lambda **values: HeadAndTail(HeadAndTailSettings(**values)),
+    (
+        _count("head_size", "Head size", 3, "first messages that are sent; the library has no default"),
+        _count("tail_size", "Tail size", 10, "last messages that are sent; the library has no default"),
+    ),
+    summarises=False,
+    judged_by=RecordedRuns("autogen-core", "head_and_tail", tokens=list_tokens),
+    parts_pairs="the head may hold a call whose results are skipped",
+    known_problems=(
+        KnownProblem(
+            "The results of this step are dropped",
+            "With a tail of one message, the newest results are left out, for their call is.",
+            "measured, specification of new policies section 3",
+        ),
+    ),
+)
+TOKEN_LIMITED = PolicyKind(
+    TokenLimited.name,
+    "AutoGen (token limited)",
+    "Leaves out messages from the middle until the request fits.",
+    lambda **values: TokenLimited(TokenLimitedSettings(**values)),
+    (_count("token_limit", "Token limit", 0, "most tokens of a request; 0: the window", "tokens"),),
+    summarises=False,
+    judged_by=RecordedRuns("autogen-core", "token_limited"),
+    parts_pairs=_WITHOUT_CALL,
+    known_problems=(
+        KnownProblem(
+            "Calls and results are parted",
+            "At a limit of 2,000 258 of 503 steps send a call without its result, 99 a result without its call.",
+            "measured, specification of new policies section 3",
+        ),
+    ),
+)
+KINDS = (BUFFERED, HEAD_AND_TAIL, TOKEN_LIMITED)

@@ -1,0 +1,97 @@
+"""LlamaIndex's chat memory buffer: the newest messages that fit a number of tokens, from a message of the user on.
+
+Source of the rules: llama-index-core 0.14.25, `memory/chat_memory_buffer.py`, and scripted runs of it. The store keeps
+all messages, and each request is made of it anew. Only texts are counted: the arguments of calls and pictures are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import RESULT, TEXT
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, roles_of
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.views import Span
+
+SHARE_OF_WINDOW = 0.75  # DEFAULT_TOKEN_LIMIT_RATIO
+CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the tokenizer of gpt-3.5-turbo
+_SOURCE = "llama-index-core 0.14.25, ChatMemoryBuffer"
+
+
+def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Characters of the texts of each event, and the space between two messages."""
+    texts = (parts["kind"] == TEXT) | (parts["kind"] == RESULT)
+    return np.asarray(ledger.by_event(np.where(texts, parts["chars"], 0)) + 1)
+
+
+COSTS = Costs("llama-index characters", _chars, lambda message: message.bytes + 1)
+
+
+class LlamaIndexSettings(msgspec.Struct, frozen=True):
+    """`token_limit` is 0 where the share of the window counts."""
+
+    token_limit: int = 0
+
+
+class ChatMemoryBuffer(ListPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "llama-index-buffer"
+    keeps: ClassVar[bool] = False
+    settings: LlamaIndexSettings
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def limit(self, window: int) -> int:
+        return self.settings.token_limit or int(window * SHARE_OF_WINDOW)
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return np.asarray(np.maximum(sizes.whole - 1, 0) // CHARS_PER_TOKEN)
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        """The first message of the user (or system) from which the rest fits; where none does, the newest message."""
+        ledger, at = request.ledger, request.check.at
+        prefix = COSTS.prefix(ledger)
+        most = CHARS_PER_TOKEN * (request.limit + 1)  # characters, spaces between messages included
+        first = max(int(np.searchsorted(prefix[: at + 1], int(prefix[at]) - most, side="left")), 1)
+        begins = np.flatnonzero(~np.isin(roles_of(ledger)[first:at], (ASSISTANT, TOOL)))
+        start = first + int(begins[0]) if len(begins) else at - 1
+        return Outcome((Span(start, at),), state)
+
+
+KIND = PolicyKind(
+    ChatMemoryBuffer.name,
+    "LlamaIndex (chat memory buffer)",
+    "Sends the newest messages that fit a number of tokens, beginning with one of the user.",
+    lambda **values: ChatMemoryBuffer(LlamaIndexSettings(**values)),
+    (
+        Setting(
+            "token_limit",
+            "Token limit",
+            COUNT,
+            0,
+            "most tokens of the texts of a request; 0: 75 % of the window",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(0, 30_000, 100_000),
+        ),
+    ),
+    summarises=False,
+    judged_by=RecordedRuns("llama-index-core", "chat_memory_buffer"),
+    parts_pairs="of a turn that does not fit the newest message is sent alone, which may be a tool result",
+    known_problems=(
+        KnownProblem(
+            "One tool result without its call",
+            "Inside a turn that does not fit, the request is one tool result without its call, the user or the system "
+            "message: 111 of 503 steps at a limit of 2,000.",
+            "measured, specification of new policies section 3",
+        ),
+    ),
+)
