@@ -6,10 +6,10 @@ the order of the sessions.
 
 from __future__ import annotations
 
-from guard_core.corpus.bounds import Bounds, Place, SessionStretch, session_bounds
+from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch
 from guard_core.corpus.changes import Change, Changes, changes_of
 from guard_core.corpus.obedience import Obedience, State, obedience_of
-from guard_core.corpus.rows import RowKey, RuleTally, TriggerRow, rows_of
+from guard_core.corpus.rows import RuleTally, TriggerRow, rows_of
 
 __all__ = [
     "Bounds",
@@ -25,5 +25,4 @@ __all__ = [
     "changes_of",
     "obedience_of",
     "rows_of",
-    "session_bounds",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from guard_core.rules.evidence import Cause, StretchEvidence
@@ -23,13 +25,37 @@ class Place(NamedTuple):
     sure: bool = True
 
 
-class SessionStretch(NamedTuple):
+class RowKey(NamedTuple):
+    """What a row is about. `window` in tokens, None: not known. `counter` and `relation` as in guard_core.rules."""
+
+    agent: str
+    version: str
+    model: str
+    window: int | None
+    counter: str
+    relation: str
+
+
+@dataclass(frozen=True)
+class SessionStretch:
     """The evidence of one stretch of the session with this key. `started`: seconds since the epoch, None: not known."""
 
     session: str
     title: str
     started: float | None
     evidence: StretchEvidence
+
+    @cached_property
+    def key(self) -> RowKey:
+        """The row that the stretch belongs to."""
+        evidence = self.evidence
+        version, model = evidence.stretch.version, evidence.stretch.model
+        return RowKey(evidence.agent, version, model, evidence.window, evidence.counter, evidence.relation)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """The bounds of the threshold that the stretch alone leaves."""
+        return session_bounds(self.session, self.evidence)
 
 
 class Bounds(NamedTuple):
@@ -49,13 +75,16 @@ class Bounds(NamedTuple):
     @property
     def limits(self) -> tuple[Place | None, Place | None, list[Place]]:
         """The threshold is above the first and at most the second; the third are left out, as in `rules.inference`."""
+        if not self.unsure:
+            return self.passed, self.fired, []
         fired = [*((self.fired,) if self.fired else ()), *self.unsure]
         return bounds_of((self.passed,) if self.passed else (), fired)
 
     @property
     def contradiction(self) -> tuple[Place, Place] | None:
-        """A check that passed and one that fired at no larger count: no threshold explains both."""
-        low, high, _ = self.limits
+        """A check that passed and one that fired at no larger count: no threshold explains both. Compactions that a
+        person may have asked for contradict nothing."""
+        low, high = self.passed, self.fired
         return (low, high) if low and high and low.tokens >= high.tokens else None
 
 
@@ -71,24 +100,21 @@ def joined(parts: Iterable[Bounds]) -> Bounds:
     )
 
 
-def session_bounds(item: SessionStretch) -> Bounds:
+def session_bounds(session: str, evidence: StretchEvidence) -> Bounds:
     """The bounds that one stretch of a session leaves.
 
     Where the file does not say who asked, compactions count as automatic if there are several and no count above one of
     them passed; a single one may be a person's.
     """
-    evidence = item.evidence
-    passed = evidence.passed and Place(evidence.passed.tokens, item.session, evidence.passed.step)
-    fired = [
-        Place(check.tokens or 0, item.session, check.step, check.cause is Cause.AUTOMATIC) for check in evidence.fired()
-    ]
-    _, _, left_out = bounds_of((passed,) if passed else (), fired)
-    doubtful = set(left_out)
-    likely = [place for place in fired if not place.sure and place not in doubtful]
-    if len(likely) >= REPEATED:
-        fired = [place if place in doubtful else place._replace(sure=True) for place in fired]
-    return Bounds(
-        passed=passed,
-        fired=min((place for place in fired if place.sure), default=None),
-        unsure=tuple(sorted(place for place in fired if not place.sure)),
-    )
+    passed = evidence.passed and Place(evidence.passed.tokens, session, evidence.passed.step)
+    checks = evidence.fired()
+    sure = [Place(item.tokens or 0, session, item.step) for item in checks if item.cause is Cause.AUTOMATIC]
+    unsure = [Place(item.tokens or 0, session, item.step, False) for item in checks if item.cause is Cause.UNSTATED]
+    if unsure:
+        _, _, left_out = bounds_of((passed,) if passed else (), [*sure, *unsure])
+        doubtful = set(left_out)
+        likely = [place for place in unsure if place not in doubtful]
+        if len(likely) >= REPEATED:
+            sure += [place._replace(sure=True) for place in likely]
+            unsure = left_out
+    return Bounds(passed=passed, fired=min(sure, default=None), unsure=tuple(sorted(unsure)))

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from guard_core.corpus.bounds import Bounds, Place, SessionStretch, joined, session_bounds
-from guard_core.corpus.rows import RowKey, key_of
+from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch, joined
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -55,13 +54,13 @@ class Changes(NamedTuple):
 class _Segment:
     """Sessions in a row that one threshold explains."""
 
-    def __init__(self, item: SessionStretch, bounds: Bounds) -> None:
+    def __init__(self, item: SessionStretch) -> None:
         self.first, self.last = item, item
-        self.first_bounds, self.bounds, self.sessions = bounds, bounds, {item.session}
+        self.bounds, self.sessions = item.bounds, {item.session}
 
-    def takes(self, item: SessionStretch, bounds: Bounds) -> bool:
+    def takes(self, item: SessionStretch) -> bool:
         """Take a session, if one threshold explains it and all before."""
-        together = joined((self.bounds, bounds))
+        together = joined((self.bounds, item.bounds))
         if together.contradiction:
             return False
         self.bounds, self.last = together, item
@@ -75,7 +74,7 @@ def changes_of(items: Iterable[SessionStretch]) -> Changes:
     undated: set[str] = set()
     for item in items:
         if item.started is not None:
-            series[key_of(item.evidence)._replace(version="")].append(item)
+            series[item.key._replace(version="")].append(item)
         elif item.evidence.passed or item.evidence.fired():
             undated.add(item.session)
     inconsistent: list[str] = []
@@ -83,11 +82,10 @@ def changes_of(items: Iterable[SessionStretch]) -> Changes:
     for key in sorted(series, key=repr):
         segments: list[_Segment] = []
         for item in sorted(series[key], key=_moment):
-            bounds = session_bounds(item)
-            if bounds.contradiction:
+            if item.bounds.contradiction:
                 inconsistent.append(item.session)
-            elif bounds != Bounds() and not (segments and segments[-1].takes(item, bounds)):
-                segments.append(_Segment(item, bounds))
+            elif item.bounds != Bounds() and not (segments and segments[-1].takes(item)):
+                segments.append(_Segment(item))
         changes += [_change(*pair) for pair in pairwise(segments)]
     changes.sort(key=lambda change: (change.time, change.after))
     return Changes(changes, len(undated), list(dict.fromkeys(inconsistent)))
@@ -98,14 +96,14 @@ def _moment(item: SessionStretch) -> tuple[float, str, int]:
 
 
 def _change(before: _Segment, after: _Segment) -> Change:
-    former, later = before.bounds, after.first_bounds
+    former, later = before.bounds, after.first.bounds
     fell = former.passed is not None and later.fired is not None and former.passed.tokens >= later.fired.tokens
     places = (former.passed, later.fired) if fell else (former.fired, later.passed)
     assert places[0] is not None
     assert places[1] is not None
     old, new = before.last.evidence, after.first.evidence
     return Change(
-        key=key_of(new),
+        key=after.first.key,
         version=old.stretch.version,
         time=after.first.started or 0.0,
         before=places[0],

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from guard_core.corpus.bounds import Bounds, Place, SessionStretch
+from guard_core.corpus.bounds import Place, SessionStretch
 from guard_core.rules.base import Moment, OwnRule, RuleSetting
 from guard_core.sessions import Provenance
 
@@ -30,13 +30,13 @@ class Obedience(msgspec.Struct, frozen=True):
     fired: bool = False
 
 
-def obedience_of(item: SessionStretch, bounds: Bounds) -> Obedience:
+def obedience_of(item: SessionStretch) -> Obedience:
     """A stretch of a session beside its rule. Compactions that a person may have asked for decide nothing."""
-    rule, (low, high, _) = item.evidence.rule, bounds.limits
+    rule, (low, high, _) = item.evidence.rule, item.bounds.limits
     if rule is None:
         return Obedience(State.UNKNOWN)
     if rule.checks is Moment.REFUSAL:
-        return _without_threshold(item, bounds)
+        return _without_threshold(item)
     if rule.threshold is None:
         return Obedience(State.UNKNOWN)
     if low is not None and rule.fires(low.tokens):
@@ -46,10 +46,10 @@ def obedience_of(item: SessionStretch, bounds: Bounds) -> Obedience:
     return Obedience(State.UNTESTED) if high is None else Obedience(State.OBEYS, high, fired=True)
 
 
-def _without_threshold(item: SessionStretch, bounds: Bounds) -> Obedience:
+def _without_threshold(item: SessionStretch) -> Obedience:
     """Of a rule that compacts only after a refused request."""
-    if bounds.fired is not None:
-        return Obedience(State.CONTRADICTS, bounds.fired, fired=True)
+    if item.bounds.fired is not None:
+        return Obedience(State.CONTRADICTS, item.bounds.fired, fired=True)
     if item.evidence.agrees:
         return Obedience(State.OBEYS)
     return Obedience(State.UNTESTED)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from guard_core.corpus.bounds import Place, SessionStretch
+from guard_core.corpus.bounds import Place, RowKey, SessionStretch
 from guard_core.corpus.changes import Changes
-from guard_core.corpus.rows import RowKey, TriggerRow, key_of
+from guard_core.corpus.rows import TriggerRow
 from guard_core.rules.evidence import Cause
 
 COMPACTION_COLUMNS = ("session", "title", "agent", "version", "model", "window", "step", "tokens", "cause", "time")
@@ -29,7 +29,7 @@ def report(rows: Sequence[TriggerRow], changes: Changes, items: Iterable[Session
 def compactions_of(items: Iterable[SessionStretch]) -> Iterator[tuple[Any, ...]]:
     """Each compaction of the sessions, as values of COMPACTION_COLUMNS."""
     for item in items:
-        key = key_of(item.evidence)
+        key = item.key
         for check in item.evidence.compactions:
             place = (key.agent, key.version, key.model, key.window)
             yield item.session, item.title, *place, check.step, check.tokens, str(check.cause), check.time

@@ -6,33 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from guard_core.corpus.bounds import Bounds, Place, SessionStretch, joined, session_bounds
+from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch, joined
 from guard_core.corpus.obedience import State, obedience_of, stated_settings
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.ledger import Ints
 from guard_core.rules.base import Hypothesis, Moment, OwnRule, RuleSetting, Stretch
-from guard_core.rules.evidence import EVIDENCE, Cause, CompactionCheck, StretchEvidence
+from guard_core.rules.evidence import EVIDENCE, Cause, CompactionCheck
 from guard_core.rules.inference import Interval, general_variants
 from guard_core.rules.registry import AGENTS
 from guard_core.rules.versions import numbers
 
 BY_LABEL = {agent.label: agent for agent in AGENTS}
-
-
-class RowKey(NamedTuple):
-    """What a row is about. `window` in tokens, None: not known. `counter` and `relation` as in guard_core.rules."""
-
-    agent: str
-    version: str
-    model: str
-    window: int | None
-    counter: str
-    relation: str
 
 
 class Contradiction(msgspec.Struct, frozen=True):
@@ -114,19 +102,13 @@ def interval_of(key: RowKey, above: Place | None, at_most: Place | None, *, cont
     )
 
 
-def key_of(evidence: StretchEvidence) -> RowKey:
-    """The row that a stretch belongs to."""
-    stretch = evidence.stretch
-    return RowKey(evidence.agent, stretch.version, stretch.model, evidence.window, evidence.counter, evidence.relation)
-
-
 def rows_of(items: Iterable[SessionStretch]) -> list[TriggerRow]:
     """The rows of many sessions, in order. Stretches without calls and compactions are left out."""
     groups: defaultdict[RowKey, list[SessionStretch]] = defaultdict(list)
     for item in items:
         stretch = item.evidence.stretch
         if item.evidence.compactions or stretch.stop > stretch.start:
-            groups[key_of(item.evidence)].append(item)
+            groups[item.key].append(item)
     return [_Group(key, groups[key]).row() for key in sorted(groups, key=_order)]
 
 
@@ -141,10 +123,9 @@ class _Group:
     def __init__(self, key: RowKey, items: list[SessionStretch]) -> None:
         self.key = key
         self.items = sorted(items, key=lambda item: (item.session, item.evidence.stretch.start))
-        self.bounds = [session_bounds(item) for item in self.items]
 
     def row(self) -> TriggerRow:
-        whole = joined(self.bounds)
+        whole = joined(item.bounds for item in self.items)
         above, at_most, left_out = whole.limits
         formula, explained, others = self.formula(whole)
         return TriggerRow(
@@ -194,7 +175,7 @@ class _Group:
         """The sessions at these places beside the rule that they share."""
         obeying, contradicting = [], []
         for place in places:
-            obedience = obedience_of(self.items[place], self.bounds[place])
+            obedience = obedience_of(self.items[place])
             if obedience.state is State.OBEYS:
                 obeying.append(self.items[place].session)
             elif obedience.state is State.CONTRADICTS and obedience.place is not None:

@@ -97,18 +97,19 @@ ADDRESSES = (
 )
 
 
-def fill(data: Path, count: int) -> None:
+def fill(data: Path, count: int, script: str = FILL) -> None:
+    """Run a script over the database of a data folder with a number of sessions."""
     environment = {**clean_environment(), **neighbours_of(data), "DATA_DIR": str(data)}
     environment["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-    subprocess.run([sys.executable, "-c", FILL, str(count)], cwd=ROOT, env=environment, check=True)
+    subprocess.run([sys.executable, "-c", script, str(count)], cwd=ROOT, env=environment, check=True)
 
 
-def delays(server: Running, path: str, times: int = TIMES) -> list[float]:
-    """Milliseconds of some requests for the list's part, as a click on a head or a filter asks for it."""
+def delays(server: Running, path: str, times: int = TIMES, part: str = "sessions") -> list[float]:
+    """Milliseconds of some requests for a part of the page, as a click on a head or a filter asks for it."""
     spent = []
     for _ in range(times):
         started = time.monotonic()
-        answer = server.get(path, **fragment("sessions"))
+        answer = server.get(path, **fragment(part))
         assert answer.status == 200, (path, answer.status)
         spent.append((time.monotonic() - started) * 1000)
     return spent

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard_core.corpus import Bounds, Place, SessionStretch, changes_of, rows_of, session_bounds
+from guard_core.corpus import Bounds, Place, SessionStretch, changes_of, rows_of
 from guard_core.corpus.bounds import joined
 from guard_core.rules import explain
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -83,7 +83,7 @@ def test_the_interval_of_sessions_under_one_threshold_contains_it(data, threshol
     assert row.explained <= row.fired
     assert changes_of(items).changes == []
     for item in items:
-        low, high, _ = session_bounds(item).limits
+        low, high, _ = item.bounds.limits
         assert low is None or low.tokens <= row.above.tokens
         assert high is None or high.tokens >= row.at_most.tokens
     assert rows_of(reversed(items)) == [row]

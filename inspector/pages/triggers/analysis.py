@@ -13,7 +13,6 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from guard_core.corpus import Changes, RowKey, SessionStretch, TriggerRow, changes_of, rows_of
-from guard_core.corpus.rows import key_of
 from inspector.models import Project, Session
 from inspector.pages.shared import parameters
 from inspector.storage import corpus
@@ -97,14 +96,14 @@ class Analysis:
 
     def values(self, name: str) -> list[str]:
         """The agents or models that the sessions have, whatever agent or model is asked for."""
-        values = {getattr(key_of(item.evidence), name) for item in self.corpus.stretches}
+        values = {getattr(item.key, name) for item in self.corpus.stretches}
         return sorted(values - {""}, key=str.casefold)
 
 
 def _fits(item: SessionStretch, wanted: Wanted) -> bool:
     if not (wanted.agent or wanted.model or wanted.row):
         return True
-    key = key_of(item.evidence)
+    key = item.key
     return (
         wanted.agent in ("", key.agent)
         and wanted.model in ("", key.model)

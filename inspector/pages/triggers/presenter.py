@@ -9,7 +9,6 @@ from typing import Any
 from django.urls import reverse
 
 from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
-from guard_core.corpus.rows import key_of
 from guard_core.corpus.words import day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.rules.evidence import Cause
@@ -102,9 +101,11 @@ def dots_of(known: Analysis) -> dict[RowKey, list[Dot]]:
     """The compactions of each row that have a time and a count, the earliest first."""
     dots: defaultdict[RowKey, list[Dot]] = defaultdict(list)
     for item in known.stretches:
-        for check in item.evidence.compactions:
-            if check.time is not None and check.tokens and check.cause in MARKS:
-                dots[key_of(item.evidence)].append(Dot(check.time, check.tokens, check.cause, item.session, check.step))
+        dots[item.key] += [
+            Dot(check.time, check.tokens, check.cause, item.session, check.step)
+            for check in item.evidence.compactions
+            if check.time is not None and check.tokens and check.cause in MARKS
+        ]
     for of_row in dots.values():
         of_row.sort()
     return dots
