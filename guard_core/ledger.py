@@ -204,6 +204,11 @@ class Ledger:
         """The row of the first part of each event, and one more entry: the number of rows."""
         return np.searchsorted(self.parts["event"], np.arange(self.event_count + 1))
 
+    @cached_property
+    def turn_starts(self) -> Ints:
+        """The events that begin a turn of the user."""
+        return np.flatnonzero(self.events["flags"] & STARTS_TURN)
+
     def by_event(self, values: Ints) -> Ints:
         """Sums per event of values that stand per part."""
         sums = prefix_sums(values)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from guard_core.costs import HAS_RESULT, MODEL, RESULT, STARTS_TURN
+from guard_core.costs import HAS_RESULT, MODEL, RESULT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
@@ -118,10 +118,9 @@ def output_tokens(ledger: Ledger, form: str = "") -> Ints:
 
 def _initial_context(ledger: Ledger, stop: int) -> tuple[Span, ...]:
     """What is in the log before the first message of the user: environment, instructions."""
-    flags = ledger.events["flags"][:stop]
-    turns = np.flatnonzero(flags & STARTS_TURN)
-    first = int(turns[0]) if len(turns) else 0
-    own = np.flatnonzero(flags[:first] & (MODEL | HAS_RESULT))
+    turns = ledger.turn_starts[:1]
+    first = int(turns[0]) if len(turns) and turns[0] < stop else 0
+    own = np.flatnonzero(ledger.events["flags"][:first] & (MODEL | HAS_RESULT))
     first = int(own[0]) if len(own) else first
     return (Span(0, first),) if first else ()
 

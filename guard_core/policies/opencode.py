@@ -14,7 +14,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from guard_core.costs import CALL, MEDIA, RESULT, STARTS_TURN, tool_key
+from guard_core.costs import CALL, MEDIA, RESULT, tool_key
 from guard_core.events import Role
 from guard_core.forms import Ends, Replaced
 from guard_core.forms.edits import tools_of
@@ -249,7 +249,7 @@ class OpenCode(CountedPolicy):
     def _last_cleared(self, ledger: Ledger, stop: Ints) -> Ints:
         """The newest event that would be cleared, where the log has so many events: the one with which the results
         before the newest two turns are more than is protected; -1 where there is none."""
-        starts = np.flatnonzero(ledger.events["flags"] & STARTS_TURN)
+        starts = ledger.turn_starts
         turns = np.searchsorted(starts, stop)
         prefix = _result_prefix(ledger)
         begin = np.where(turns >= PRUNE_TURNS, np.append(starts, (0,) * PRUNE_TURNS)[turns - PRUNE_TURNS], 0)

@@ -38,9 +38,11 @@ class Counter:
 
 def outputs_of(ledger: Ledger) -> Ints:
     """Output tokens of every call: the provider's count, else the bytes of the answer // 4."""
-    output, response = ledger.steps["output_tokens"], ledger.steps["response"]
-    size = np.append(ledger.events["bytes"], 0)[response]
-    return np.asarray(np.where(output >= 0, output, size // BYTES_PER_TOKEN))
+    if "outputs" not in ledger.derived:
+        output, response = ledger.steps["output_tokens"], ledger.steps["response"]
+        size = np.append(ledger.events["bytes"], 0)[response]
+        ledger.derived["outputs"] = np.where(output >= 0, output, size // BYTES_PER_TOKEN)
+    return np.asarray(ledger.derived["outputs"])
 
 
 def left_out(ledger: Ledger, column: str, tokens: Ints, as_of: Ints) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from guard_core.costs import STARTS_TURN, TEXT
+from guard_core.costs import TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.views import Span
 
@@ -24,7 +24,7 @@ def oldest_requests(ledger: Ledger, stop: int, budget: int) -> tuple[Span, ...]:
 
 def requests_before(ledger: Ledger, stop: int) -> list[int]:
     """The events before `stop` that are messages of the person."""
-    events: list[int] = np.flatnonzero(ledger.events["flags"][:stop] & STARTS_TURN).tolist()
+    events: list[int] = ledger.turn_starts[: np.searchsorted(ledger.turn_starts, stop)].tolist()
     return events
 
 

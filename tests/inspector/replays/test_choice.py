@@ -103,7 +103,9 @@ def numbers(ledger, **settings):
 def another(setting, profile):
     """A value that is not the default of a profile."""
     default = setting.default_in(profile)
-    return "no" if default is True else "yes" if default is False else str(int(default) + 5)
+    if isinstance(default, bool):
+        return "no" if default else "yes"
+    return "0.5" if setting.kind == "share" else "5%" if default == "auto" else str(int(default) + 5)
 
 
 @pytest.mark.parametrize(
