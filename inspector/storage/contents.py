@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 import msgspec
@@ -42,9 +43,10 @@ def key_of(text: bytes) -> bytes:
     return hashlib.sha256(text).digest()
 
 
-def unpacked(text: bytes) -> Event:
-    """The event of a message that was just packed, without its place and time."""
-    return _EVENTS.decode(text)
+def unpacked(text: bytes, seconds: float = math.nan) -> Event:
+    """The event of a message that was just packed, without its place; `seconds` since the epoch, nan: not known."""
+    event = _EVENTS.decode(text)
+    return event if math.isnan(seconds) else msgspec.structs.replace(event, timestamp=seconds)
 
 
 def text_of(parts: tuple[Part, ...]) -> str:

@@ -124,8 +124,8 @@ class Writer:
         return StoredTexts(self._count, self._keys, marks, self.row)
 
     def _prepared(self, batch: Batch) -> _Batch:
-        for text in batch.texts:
-            self._each(unpacked(text))
+        for text, seconds in zip(batch.texts, np.frombuffer(batch.timestamps, dtype="<f8").tolist(), strict=True):
+            self._each(unpacked(text, seconds))
         return _Batch(batch.keys, _compressed(dict(zip(batch.keys, batch.texts, strict=True))), batch.words)
 
     def _store(self, batch: _Batch) -> None:

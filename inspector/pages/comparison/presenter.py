@@ -19,6 +19,7 @@ from inspector.pages.shared.numbers import DASH, counted, percent, short, signed
 from inspector.replays.choice import Choice
 from inspector.replays.comparing import Comparison, PolicyRow
 
+LONG_NOTE = 24  # characters; longer remarks go over several lines
 SHOWN_CYCLES = 12  # of clearing tool results, in a sentence
 Value = int | float | str | None
 
@@ -113,27 +114,9 @@ def _parted(row: PolicyOutcome) -> Cell:
 COLUMNS = (
     PolicyColumn("compactions", "Compactions", "summaries or cuts made", lambda row: row.compactions, _compactions),
     PolicyColumn("overflows", "Overflows", "requests larger than the window", lambda row: row.overflows, _overflows),
-    PolicyColumn(
-        "near",
-        "Near misses",
-        f"times the request rose above {NEAR_MISS_SHARE:.0%} of the window",
-        lambda row: row.near_misses,
-        lambda row: Cell(tokens(row.near_misses)),
-    ),
-    PolicyColumn(
-        "held",
-        "Held",
-        "steps at which it wanted to compact and did not, or in vain",
-        lambda row: sum(row.held.values()),
-        _held,
-    ),
     PolicyColumn("peak", "Peak", "the largest request, of the window", lambda row: row.peak, _peak),
     PolicyColumn(
-        "room",
-        "Least room",
-        "tokens between the request after a compaction and the threshold (of the recording: the window)",
-        lambda row: row.least_room,
-        _room,
+        "cost", "Cost", "of all calls, the summariser's included, at list prices", lambda row: row.costs.total, _cost
     ),
     PolicyColumn(
         "prompt",
@@ -151,16 +134,6 @@ COLUMNS = (
         "prompt tokens that no cache gave",
         lambda row: row.costs.anew,
         lambda row: Cell(short(row.costs.anew)),
-    ),
-    PolicyColumn(
-        "summariser",
-        "Summariser",
-        "tokens that the summariser read and wrote, estimated from sizes",
-        lambda row: row.costs.summariser_prompt + row.costs.summariser_output,
-        _summariser,
-    ),
-    PolicyColumn(
-        "cost", "Cost", "of all calls, the summariser's included, at list prices", lambda row: row.costs.total, _cost
     ),
     PolicyColumn(
         "unpaid",
@@ -184,11 +157,39 @@ COLUMNS = (
         _rules,
     ),
     PolicyColumn(
+        "room",
+        "Least room",
+        "tokens between the request after a compaction and the threshold (of the recording: the window)",
+        lambda row: row.least_room,
+        _room,
+    ),
+    PolicyColumn(
+        "near",
+        "Near misses",
+        f"times the request rose above {NEAR_MISS_SHARE:.0%} of the window",
+        lambda row: row.near_misses,
+        lambda row: Cell(tokens(row.near_misses)),
+    ),
+    PolicyColumn(
+        "summariser",
+        "Summariser",
+        "tokens that the summariser read and wrote, estimated from sizes",
+        lambda row: row.costs.summariser_prompt + row.costs.summariser_output,
+        _summariser,
+    ),
+    PolicyColumn(
         "parted",
         "Parted calls",
         "requests with a tool call whose result is missing, or the reverse",
         lambda row: row.losses.parted_steps,
         _parted,
+    ),
+    PolicyColumn(
+        "held",
+        "Held",
+        "steps at which it wanted to compact and did not, or in vain",
+        lambda row: sum(row.held.values()),
+        _held,
     ),
 )
 BY_KEY = {column.key: column for column in COLUMNS}
@@ -246,8 +247,13 @@ def _row(row: PolicyRow, page: Frame) -> dict[str, Any]:
     if row.outcome is None:
         return made
     note = "" if not row.policy or row.outcome.divergence >= 0 else "sends what was recorded"
-    cells = [{**column.cell(row.outcome)._asdict(), "head": column.head} for column in COLUMNS]
+    cells = [_cell(column, row.outcome) for column in COLUMNS]
     return {**made, "cells": cells, "note": note, "picture": _picture(row.trend, row.outcome)}
+
+
+def _cell(column: PolicyColumn, row: PolicyOutcome) -> dict[str, Any]:
+    cell = column.cell(row)
+    return {**cell._asdict(), "head": column.head, "wide": len(cell.note) > LONG_NOTE}
 
 
 def _url(row: PolicyRow, page: Frame) -> str:
@@ -277,16 +283,15 @@ def headline(found: Comparison) -> str:
     if not policies or not any(row.outcome and row.outcome.steps for row in policies):
         return "This recording has no model call to compare."
     if not fitting:
-        return (
-            f"None of {counted(len(policies), 'row')} keeps every request within the window of {found.window:,} tokens."
-        )
+        count = counted(len(policies), "replay")
+        return f"None of {count} keeps every request within the window of {found.window:,} tokens."
     best = min(fitting, key=lambda row: _price(row.outcome))
     assert best.outcome is not None
     cost = best.outcome.costs
     is_priced = cost.total is not None
     by = dollars(cost.total) if cost.total is not None else f"{short(cost.prompt)} prompt tokens"
     text = (
-        f"{len(fitting):,} of {counted(len(policies), 'row')} keep every request within the window of "
+        f"{len(fitting):,} of {counted(len(policies), 'replay')} keep every request within the window of "
         f"{found.window:,} tokens; of these {best.title} {'costs' if is_priced else 'sends'} least, {by} (modelled)"
     )
     if recording is None:

@@ -11,12 +11,15 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
+from guard_core.ledger import Ledger
+from guard_core.recordings.formats.native.format import write
 from inspector.ingest.importing import IMPORTS, Report, Watch, cancel_import, run_import, start_import, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import Event, Import, Payload, Recording, Session, default_project
-from inspector.storage.convert import load_session
+from inspector.storage.convert import load_ledger, load_session
+from tests.guard_core.outcomes.cast import counted
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +43,14 @@ def test_what_was_imported_is_what_was_recorded(bring, recording, agent_session)
     assert load_session(row).events == agent_session.events
     assert (row.title, row.agent, row.model, row.window) == ("Staging", "helper", "gpt-4o", 200_000)
     assert (row.events, row.calls, row.tool_calls, row.tool_results, row.turns) == (4, 2, 1, 1, 1)
+
+
+def test_what_is_counted_while_it_is_imported_is_what_the_recording_has_times_included(bring):
+    session = counted((20_000, 21_000, 22_000))
+    bring(write(session))
+    ledger = load_ledger(Session.unscoped.get())
+    assert ledger.to_bytes() == Ledger.of(session).to_bytes()
+    assert (ledger.events["time_ms"] > 0).all()
 
 
 def test_the_bytes_are_kept_as_they_came(bring, recording):
