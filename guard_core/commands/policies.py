@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core import cli
 from guard_core.policies import POLICIES, policy_kind
-from guard_core.policies.settings import PolicyKind, Setting
+from guard_core.policies.settings import PolicyKind
 
 HELP = "list policies, their profiles and settings"
 
@@ -47,17 +47,9 @@ def _text(kind: PolicyKind) -> str:
     lines = [f"{kind.name}: {kind.help}"]
     lines += [f"  profile {profile.name}: {profile.help}" for profile in kind.profiles]
     if kind.settings:
-        rows = [(item.name, item.default, item.unit or item.kind, _allowed(item), item.help) for item in kind.settings]
+        rows = [(item.name, item.default, item.unit or item.kind, item.allowed, item.help) for item in kind.settings]
         table = cli.table(("setting", "default", "unit", "allowed", "meaning"), rows, left=5)
         lines += ["", *(f"  {line}" for line in table.splitlines())]
     if kind.known_problems:
         lines += ["", *(f"  known problem: {item.name}. {item.help} ({item.source})" for item in kind.known_problems)]
     return "\n".join(lines)
-
-
-def _allowed(setting: Setting) -> str:
-    if setting.choices:
-        return ", ".join(setting.choices)
-    if setting.kind in ("switch", "text", "size"):
-        return {"switch": "true, false", "text": "any text", "size": "auto, tokens, 15%"}[setting.kind]
-    return f"from {setting.least:g}" + ("" if setting.most is None else f" to {setting.most:g}")

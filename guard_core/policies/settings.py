@@ -65,6 +65,15 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
         """Its label with its name, for messages."""
         return self.label if self.label.lower() == self.name else f"{self.label} ({self.name})"
 
+    @property
+    def allowed(self) -> str:
+        """What may be typed, in words."""
+        if self.choices:
+            return ", ".join(self.choices)
+        if self.kind in (SWITCH, TEXT, SIZE):
+            return {SWITCH: "true, false", TEXT: "any text", SIZE: "auto, tokens, 15%"}[self.kind]
+        return f"from {self.least:g}" + ("" if self.most is None else f" to {self.most:g}")
+
     def parse(self, value: Any, what: str = "") -> Value:
         """The value from text or from a value of its own type. Raises SettingError with what is allowed; `what` is how
         it calls the setting."""

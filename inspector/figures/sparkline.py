@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,15 @@ class Sparkline:
     window: str
     compactions: tuple[str, ...]
     overflows: tuple[tuple[str, str], ...]
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """What the template of a trend draws: the picture, and its marks as paths."""
+        return {
+            "drawn": self,
+            "marks": " ".join(f"M{x} 1l-3 -5h6z" for x in self.compactions),
+            "over": " ".join(f"M{x} {y}m-2.5 -2.5l5 5m0 -5l-5 5" for x, y in self.overflows),
+        }
 
 
 def trend(

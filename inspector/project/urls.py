@@ -12,6 +12,7 @@ urlpatterns = [
     path("s/<uuid:session_id>/", include(f"{PAGES}.session.urls")),
     path("triggers/", include(f"{PAGES}.triggers.urls")),
     path("gallery/", include(f"{PAGES}.gallery.urls")),
+    path("policies/", include(f"{PAGES}.policies.urls")),
     path("healthz", include(f"{PAGES}.health.urls")),
 ]
 

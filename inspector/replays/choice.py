@@ -204,6 +204,7 @@ def form(
     ]
     more = list(of_settings(main=False))
     return {
+        "policy": kind.name,
         "fields": fields,
         "more": more,
         "open": any(values.get(item["name"]) or item["error"] for item in more),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+from django.urls import reverse
 
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
@@ -242,7 +243,7 @@ def _row(row: PolicyRow, page: Frame) -> dict[str, Any]:
         "url": _url(row, page),
         "problem": row.problem,
         "is_recording": not row.policy,
-        "about": row.policy and f"/policies/{row.policy}",
+        "about": row.policy and reverse("policy", args=[row.policy]),
     }
     if row.outcome is None:
         return made
@@ -265,14 +266,8 @@ def _url(row: PolicyRow, page: Frame) -> str:
 def _picture(shown: Trend | None, row: PolicyOutcome) -> dict[str, Any] | None:
     if shown is None:
         return None
-    drawn = sparkline(shown)
     steps = [cycle.step for cycle in row.cycles]
-    return {
-        "drawn": drawn,
-        "words": words(shown, row.steps, row.peak, steps),
-        "marks": " ".join(f"M{x} {drawn.height}l-3 5h6z" for x in drawn.compactions),
-        "over": " ".join(f"M{x} {y}m-3 -3l6 6m0 -6l-6 6" for x, y in drawn.overflows),
-    }
+    return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, steps)}
 
 
 def headline(found: Comparison) -> str:

@@ -203,11 +203,7 @@ def need_cell(need: Need) -> dict[str, str]:
 
 def picture(shown: Trend, row: ResultRow) -> dict[str, Any]:
     """The trend picture and its sentence."""
-    drawn = sparkline(shown)
-    marks = " ".join(f"M{x} 1l-3 -5h6z" for x in drawn.compactions)
-    over = " ".join(f"M{x} {y}m-2.5 -2.5l5 5m0 -5l-5 5" for x, y in drawn.overflows)
-    sentence = words(shown, row.steps, row.peak, row.compaction_steps)
-    return {"drawn": drawn, "marks": marks, "over": over, "words": sentence}
+    return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, row.compaction_steps)}
 
 
 def about(scenario: Scenario) -> str:

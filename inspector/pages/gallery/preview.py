@@ -82,14 +82,8 @@ def _picture(trace: Trace) -> dict[str, Any]:
     tokens_sent = columns["modelled_prompt_tokens"]
     limit = int(columns["threshold"].max(initial=-1))
     shown = trend(tokens_sent, columns["fired"], columns["overflow"], threshold=limit, window=trace.window)
-    drawn = sparkline(shown, 420, 90)
     steps = [record.step for record in trace.compactions]
-    return {
-        "drawn": drawn,
-        "marks": " ".join(f"M{x} 1l-3 -5h6z" for x in drawn.compactions),
-        "over": " ".join(f"M{x} {y}m-2.5 -2.5l5 5m0 -5l-5 5" for x, y in drawn.overflows),
-        "words": words(shown, len(trace), int(tokens_sent.max()), steps),
-    }
+    return {**sparkline(shown, 420, 90).context, "words": words(shown, len(trace), int(tokens_sent.max()), steps)}
 
 
 def _step(flow: Flow, trace: Trace, step: int) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from guard_core.ledger import Ledger
@@ -311,51 +310,6 @@ def label_short(label: str) -> str:
     if label.startswith("tool-chain-"):
         return f"result {int(label.rpartition('-')[2]) + 1}"
     return {"user-msg": "message", "tool-results": "results"}.get(label, label)
-
-
-# ---- the drawing
-
-
-NODE_WIDTH, NODE_HEIGHT, GAP, LANE_HEIGHT, LEFT = 124, 52, 18, 76, 74
-
-
-def drawing(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The stages as boxes in three lanes, joined from left to right, and a line back to the first."""
-    lanes = {name: number for number, (name, _) in enumerate(LANES)}
-    nodes = []
-    for index, stage in enumerate(found):
-        x, y = LEFT + index * (NODE_WIDTH + GAP), 14 + lanes[stage["lane"]] * LANE_HEIGHT
-        nodes.append({**stage, "x": x, "y": y, "tx": x + NODE_WIDTH // 2, "title_y": y + 21, "short_y": y + 39})
-    width = LEFT + len(nodes) * (NODE_WIDTH + GAP)
-    height = len(LANES) * LANE_HEIGHT + 26
-    first, last = nodes[0], nodes[-1]
-    back = f"M{last['tx']} {last['y'] + NODE_HEIGHT}V{height - 10}H{first['tx']}V{first['y'] + NODE_HEIGHT + 7}"
-    return {
-        "width": width,
-        "height": height,
-        "node_width": NODE_WIDTH,
-        "node_height": NODE_HEIGHT,
-        "nodes": nodes,
-        "joins": [_join(a, b) for a, b in pairwise(nodes)],
-        "back": back,
-        "lanes": [
-            {
-                "name": label,
-                "y": 2 + number * LANE_HEIGHT,
-                "ty": 14 + number * LANE_HEIGHT + NODE_HEIGHT // 2 + 4,
-                "kind": kind,
-            }
-            for number, (kind, label) in enumerate(LANES)
-        ],
-        "lane_height": LANE_HEIGHT,
-    }
-
-
-def _join(a: dict[str, Any], b: dict[str, Any]) -> str:
-    """A line from the right side of one box to the left side of the next, with its corner halfway."""
-    x, y, to_x, to_y = a["x"] + NODE_WIDTH, a["y"] + NODE_HEIGHT // 2, b["x"] - 5, b["y"] + NODE_HEIGHT // 2
-    middle = (x + to_x + 5) // 2
-    return f"M{x} {y}H{to_x}" if y == to_y else f"M{x} {y}H{middle}V{to_y}H{to_x}"
 
 
 # ---- the bars

@@ -15,6 +15,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+from inspector.figures.flow import drawing
 from inspector.ingest.importing import only_session_of
 from inspector.ingest.waiting import settled
 from inspector.models import Import, Session
@@ -178,7 +179,7 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: PolicyChoice)
         "turn": turn_number(flow.turns[at]),
         "turns": len(simulation.turns),
         "stages": stages,
-        "drawing": telling.drawing(stages),
+        "drawing": drawing(stages, telling.LANES),
         "bars": telling.bars(step),
         "links": _step_links(more, at, len(trace) - 1, fired),
         "fired": len(fired),

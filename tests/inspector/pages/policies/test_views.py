@@ -1,0 +1,72 @@
+"""The pages of policies are made from what policies publish, and from replays of the bundled sessions."""
+
+import html
+import re
+
+import pytest
+from django.urls import reverse
+
+from guard_core.policies import POLICIES
+from guard_core.simulator.samples import SAMPLES
+
+
+def text_of(client, address):
+    response = client.get(address)
+    assert response.status_code == 200
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
+
+
+def page(client, name, query=""):
+    return text_of(client, reverse("policy", args=[name]) + query)
+
+
+def test_every_policy_is_listed_with_what_it_does(client, db):
+    text = text_of(client, reverse("policies"))
+    assert all(kind.title in text and kind.help in text for kind in POLICIES.values())
+    links = client.get(reverse("policies")).content.decode()
+    assert all(f'href="/policies/{name}"' in links for name in POLICIES)
+
+
+@pytest.mark.parametrize("kind", POLICIES.values(), ids=lambda kind: kind.name)
+def test_a_policy_has_its_settings_profiles_problems_and_examples(client, db, kind):
+    text = page(client, kind.name)
+    for setting in kind.settings:
+        assert setting.label in text
+        assert setting.help in text
+        assert setting.source in text
+    assert all(profile.name in text and profile.help in text for profile in kind.profiles)
+    assert all(problem.help in text for problem in kind.known_problems)
+    assert all(sample.title in text for sample in SAMPLES.values())
+    assert "One decision: the bundled session" in text
+
+
+def test_defaults_of_other_profiles_are_shown_where_they_differ(client, db):
+    kind = POLICIES["codex"]
+    text = page(client, "codex")
+    assert "seed: no" in text  # count_pending
+    assert kind.setting("count_pending").default is True
+
+
+def test_another_profile_is_replayed_on_the_examples(client, db):
+    assert "--policy contextguard --profile early" in page(client, "contextguard", "?profile=early")
+
+
+def test_the_drawing_has_the_numbers_of_the_session_that_was_asked_for(client, db):
+    text = page(client, "contextguard", "?sample=long-coding")
+    assert "“Long coding session”" in text or SAMPLES["long-coding"].title in text
+    assert "its first compaction there" in text
+    assert re.search(r"[\d,]+ ≥ [\d,]+", text)
+
+
+@pytest.mark.parametrize("query", ["?profile=nonsense", "?sample=nonsense", "?profile=&sample="])
+def test_a_choice_that_there_is_not_shows_the_default(client, db, query):
+    assert "ContextGuard" in page(client, "contextguard", query)
+
+
+def test_a_policy_that_there_is_not_is_not_found(client, db):
+    assert client.get("/policies/nonsense").status_code == 404
+
+
+def test_the_comparison_and_the_form_of_settings_lead_to_it(client, coding):
+    overview = client.get(reverse("session_overview", args=[coding.pk]) + "?policy=codex").content.decode()
+    assert 'href="/policies/codex"' in overview
