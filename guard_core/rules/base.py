@@ -182,10 +182,14 @@ def fraction(typed: Typed, name: str, least: float = 0.01, most: float = 1.0) ->
     return value
 
 
-def chosen(name: str, value: float | None, default: float, unit: str, note: str) -> RuleSetting:
-    """A setting that was typed, else its default, which is an assumption: `note` says of what."""
+def chosen(
+    name: str, value: float | None, default: float, unit: str, note: str, known: AgentSetting | None = None
+) -> RuleSetting:
+    """A setting that was typed, else that of the file, else its default, an assumption: `note` says of what."""
     if value is not None:
         return RuleSetting(name, value, unit, Provenance.USER, "typed in")
+    if known is not None:
+        return RuleSetting(name, known.value, unit, Provenance.RECORDER, known.note)
     return RuleSetting(name, default, unit, Provenance.ASSUMED, note)
 
 

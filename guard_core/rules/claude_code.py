@@ -67,7 +67,8 @@ def counter(stretch: Stretch) -> Counter:
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     profile, window = profile_of(stretch.version), _window(stretch)
-    output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MAX_OUTPUT, "tokens", "default of Opus 4.5")
+    most, known = whole(typed, "max_output_tokens"), stretch.setting("max_output_tokens")
+    output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", "default of Opus 4.5", known)
     settings = [window_setting(window), output]
     percent, limit = percentage(typed, "autocompact_pct"), whole(typed, "auto_compact_window")
     if percent is not None:

@@ -78,6 +78,11 @@ def test_a_recording_without_tokens_per_call_says_why_nothing_can_be_compared(tm
     assert found.inference == ()
 
 
+def test_what_the_summaries_of_hermes_used_is_noted(tmp_path):
+    notes = run_of("hermes/default-200k", tmp_path).session.notes
+    assert "Beside them 1,052,100 prompt tokens in 7 calls of the task 'compression'." in notes
+
+
 def test_the_compactions_since_the_last_snapshot_of_mistral_vibe_agree(tmp_path):
     run = run_of("mistral-vibe/default", tmp_path)
     found = explain(run.session)

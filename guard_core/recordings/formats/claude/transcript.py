@@ -141,6 +141,9 @@ class ClaudeTranscriptReader:
             self._attachment(line)
         elif kind == "api-request-shape":
             self.prompt.shape(obj)
+        elif kind == "api-request":
+            self.prompt.request(obj)
+            self.notes.skip("line kind api-request")
         else:
             self._side_line(line, kind)
 
@@ -334,6 +337,7 @@ class ClaudeTranscriptReader:
             "title": self.title,
             "sub_agents": self.started,
             "versions": self.versions.of(builder.outlines),
+            "settings": self.prompt.settings,
             **self._prompt(),
         }
         session = log.session(source_id=self.session_id, **about)

@@ -20,6 +20,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.hermes.contexts import HermesReader
 from guard_core.recordings.formats.hermes.known_names import NAMES
+from guard_core.recordings.formats.hermes.rows import task_notes
 from guard_core.recordings.formats.hermes.trajectories import read_trajectory
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter
@@ -28,6 +29,7 @@ from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Session
 
+USAGES = "session_model_usage"  # calls and tokens of each task of a session, in newer versions
 OWN_COLUMNS = frozenset({"tool_calls", "tool_call_id", "session_id", "role", "content"})
 OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start", "platform")
 
@@ -92,6 +94,9 @@ def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
         headers = {str(row["id"]): row for row in database.rows("sessions", order=("started_at", "rowid"))}
         for row in database.rows("messages", order=("id", "rowid")):
             messages.setdefault(str(row.get("session_id")), []).append(row)
+        usages: dict[str, list[JSON]] = {}  # of models and tasks, by session
+        for row in database.rows(USAGES) if USAGES in tables(source) else ():
+            usages.setdefault(str(row.get("session_id")), []).append(row)
         missing = database.wal_sentence() if not messages else ""
     if missing:
         raise DamagedRecording(missing)
@@ -100,7 +105,7 @@ def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     sessions: list[Session] = []
     for chain in _chains(headers):
         if any(messages.get(name) for name in chain):
-            sessions.append(_read_chain(source, [headers[name] for name in chain], messages, facts))
+            sessions.append(_read_chain(source, [headers[name] for name in chain], messages, usages, facts))
         else:
             source.notes.skip("session without messages")
     return sessions
@@ -151,7 +156,13 @@ def _distance(row: JSON, ended: float | None) -> float:
     return abs(started - ended) if started is not None and ended is not None else 0.0
 
 
-def _read_chain(source: ByteSource, chain: list[JSON], messages: dict[str, list[JSON]], facts: FactCounter) -> Session:
+def _read_chain(
+    source: ByteSource,
+    chain: list[JSON],
+    messages: dict[str, list[JSON]],
+    usages: dict[str, list[JSON]],
+    facts: FactCounter,
+) -> Session:
     reader = HermesReader(source, facts)
     for number, row in enumerate(chain):
         rows = messages.get(str(row.get("id")), [])
@@ -159,6 +170,8 @@ def _read_chain(source: ByteSource, chain: list[JSON], messages: dict[str, list[
         reader.rows(rows, declared=declared, child=number > 0)
     parent = chain[0].get("parent_session_id")
     notes = [f"A child session of {str(parent)[:80]}."] if parent else []
+    rows = [row for item in chain for row in usages.get(str(item.get("id")), ())]
+    notes += task_notes(row for row in rows if fields.text(row, "task"))
     return reader.session({**chain[0], **_totals(source, chain)}, notes)
 
 

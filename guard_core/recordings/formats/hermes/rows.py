@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from guard_core.events import Event, Part, ReasoningPart, TextPart
@@ -105,3 +106,17 @@ def usage_note(row: JSON) -> str:
         return "Hermes records no tokens per call."
     total, calls = counts["prompt_tokens_total"], counts["total_calls"]
     return f"Hermes records tokens per session only: {total:,} prompt tokens (cached ones included) in {calls:,} calls."
+
+
+def task_notes(rows: Iterable[JSON]) -> list[str]:
+    """What calls beside the conversation used, by their task: `compression` is that of the summariser."""
+    notes = []
+    for row in rows:
+        prompt = sum(
+            fields.tokens(row, key) or 0 for key in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+        )
+        calls = fields.tokens(row, "api_call_count") or 0
+        if calls and prompt <= MAX_TOKENS:
+            task = fields.text(row, "task")[:40]
+            notes.append(f"Beside them {prompt:,} prompt tokens in {calls:,} calls of the task {task!r}.")
+    return notes

@@ -6,6 +6,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
+from guard_core.rules import explain
 from guard_core.sessions import Evidence, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
@@ -379,6 +380,20 @@ def test_system_prompt_and_tools_are_read_where_they_are_written_down():
         ("Read", "Reads", {"type": "object"})
     ]
     assert session(user("u1", None), attachment("x", "u1", snapshot)).system[0].text == "Be short."
+
+
+def test_a_prompt_whose_texts_were_taken_out_is_none():
+    shape = {"type": "api-request-shape", "shape": {"masked": True, "chars": 9}}
+    snapshot = {"type": "prompt_snapshot", "masked": True, "systemPrompt": ["[853 characters]"]}
+    found = session(user("u1", None), shape, attachment("x", "u1", snapshot), answer("a1", "x"))
+    assert (found.system, found.tools) == (None, None)
+
+
+def test_the_limit_of_answers_in_a_request_is_a_setting_of_the_rule():
+    request = {"type": "api-request", "params": {"max_tokens": 8_192}, "keep": 0, "tail": []}
+    found = session(user("u1", None, version="2.1.330"), request, answer("a1", "u1"))
+    assert [(item.name, item.value) for item in found.settings] == [("max_output_tokens", 8_192)]
+    assert explain(found, typed={"auto_compact_window": "200000"}).rule.threshold == 178_808
 
 
 def test_a_later_system_prompt_is_told():

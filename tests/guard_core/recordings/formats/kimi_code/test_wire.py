@@ -10,6 +10,7 @@ from guard_core.checker.story import holds
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings.presence import removed_requests
 from guard_core.ledger import Ledger
+from guard_core.recordings import first_look
 from guard_core.recordings import read as read_recording
 from guard_core.recordings.formats.kimi_code.format import FORMAT
 from guard_core.recordings.formats.kimi_code.messages import estimated
@@ -257,6 +258,13 @@ def test_a_log_of_a_sub_agent_says_so():
         "The system prompt is not in the file.",
         "The schemas of the tools are not in the file.",
     )
+
+
+def test_a_first_look_is_that_of_the_reading(tmp_path):
+    path = tmp_path / "wire.jsonl"
+    path.write_bytes(lines(*HEAD, said("Go"), *read_file(), *compacted(), *read_file("c2")))
+    look = first_look(path)
+    assert (look.prompt_tokens, look.compactions, look.model) == ((1_000, 1_000), (1,), "k2")
 
 
 def test_an_archive_of_the_folder_has_the_sub_agents_behind_their_session():
