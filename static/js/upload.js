@@ -1,6 +1,7 @@
 // Sends dropped, chosen or pasted sessions with progress, and says in words what the server refused.
 // Hooks: form[data-upload], [data-drop] (a zone; the whole window takes drops as well), [data-upload-status],
 // [data-folder] (a way to choose a folder, for browsers with script).
+import { bundled } from "./folders.js";
 import { putTogether } from "./storage.js";
 
 const form = document.querySelector("form[data-upload]");
@@ -103,7 +104,8 @@ async function send(files, mode, loose = []) {
 }
 
 function sendAll(found) {
-  const { files, loose } = putTogether(found);
+  const { files: others, loose } = putTogether(found);
+  const files = bundled(others);
   const limit = found.length >= MAX_FOUND ? MAX_FOUND : MAX_FILES;
   if (found.length >= MAX_FOUND || files.length >= MAX_FILES) say(refusal(`A folder may hold ${limit.toLocaleString("en")} files here; import a larger one with “manage.py import”.`));
   else if (files.length) send(files, "", loose);

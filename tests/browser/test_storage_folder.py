@@ -1,4 +1,4 @@
-"""OpenCode's storage folder, chosen or dropped in a browser: its pieces become what `manage.py import` makes of it."""
+"""Sessions in several files, chosen or dropped in a browser: they become what `manage.py import` makes of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from uuid import uuid4
 import pytest
 
 from guard_core.recordings.formats.opencode.storage import Storage
+from guard_core.recordings.reading.folders import pack
+from guard_core.recordings.reading.limits import Limits
 from tests.browser.conftest import shot
+from tests.recordings.seeds import SEEDS
 from tests.services.server import running
 
 SESSION = re.compile(r"/s/[0-9a-f-]{36}/$")
@@ -157,3 +160,16 @@ def test_hostile_names_and_texts_are_text(home, agent):
     home.get_by_text(f"{name}.json holds no JSON value").wait_for()
     assert home.locator("[data-upload-status] img").count() == 0
     assert home.get_by_text("1 file was imported").is_visible()
+
+
+def test_a_session_of_several_files_is_the_archive_that_the_command_makes(home, server, tmp_path):
+    folder = tmp_path / "sessions" / "sid"
+    (folder / "subagents/größe").mkdir(parents=True)
+    (folder / "context.jsonl").write_bytes(SEEDS["kimi-cli"])
+    (folder / "wire.jsonl").write_bytes(SEEDS["kimi-cli wire"])
+    (folder / "subagents/größe/context.jsonl").write_bytes(SEEDS["kimi-cli"])
+    choose(home, tmp_path / "sessions")
+    home.wait_for_url(re.compile(r"/(s|imports)/"))
+    (kept,) = (path for path in (server.data_dir / "recordings").rglob("*") if path.is_file())
+    pack(folder, tmp_path / "made.zip", Limits(), (path for path in folder.rglob("*.jsonl")))
+    assert kept.read_bytes() == (tmp_path / "made.zip").read_bytes()

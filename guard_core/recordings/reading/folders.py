@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
+from bisect import bisect_left
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.reading.limits import Limits
 
 MOST_FILES = 5_000  # of a folder; ours: a session has some, a whole home has more
 _BEGINNING = (1980, 1, 1, 0, 0, 0)  # the time of every entry: the same folder gives the same bytes
+# The files of one session by their places in its folder, and one of them that such a folder has; `static/js/folders.js`
+# has the same.
+_KIMI_CLI = (
+    re.compile(r"(?:subagents/[^/]+/)?(?:context(?:_[0-9a-z_]+)?|wire)\.jsonl"),
+    re.compile(r"context(?:_[0-9]+)?\.jsonl"),
+)
+_MISTRAL_VIBE = (re.compile(r"CURRENT|meta\.json|(?:chunks|journal)/[^/]+\.jsonl?"), re.compile(r"CURRENT"))
+_KINDS = (_KIMI_CLI, _MISTRAL_VIBE)
+
+
+def session_folders(paths: Iterable[str]) -> dict[str, list[str]]:
+    """The folders that hold one session in several files, each with the paths of these; of paths with `/` in them."""
+    every = sorted(paths)
+    held: set[str] = set()
+    folders: dict[str, list[str]] = {}
+    for path in sorted(every, key=lambda path: (path.count("/"), path)):  # an outer folder before those in it
+        folder, _, name = path.rpartition("/")
+        for members, marker in _KINDS:
+            if path not in held and folder not in folders and marker.fullmatch(name):
+                inside = [other for other in _below(every, folder) if members.fullmatch(_inner(other, folder))]
+                if len(inside) > 1:
+                    folders[folder] = inside
+                    held.update(inside)
+    return folders
+
+
+def _below(every: list[str], folder: str) -> list[str]:
+    """Of sorted paths those in a folder, at any depth."""
+    if not folder:
+        return every
+    return every[bisect_left(every, f"{folder}/") : bisect_left(every, f"{folder}0")]  # "0" comes next to "/"
+
+
+def _inner(path: str, folder: str) -> str:
+    return path[len(folder) + 1 :] if folder else path
 
 
 def pack(folder: Path, target: Path, limits: Limits, files: Iterable[Path] | None = None) -> None:
     """Write the files of a folder, or only these of it, unpacked into a ZIP, below the folder's own name. Links are
     left out. Raises LimitExceeded, and DamagedRecording for a folder without files."""
-    inside = sorted(folder.rglob("*") if files is None else files)
-    inside = [path for path in inside if path.is_file() and not path.is_symlink()]
+    every = folder.rglob("*") if files is None else files
+    inside = [path for path in every if path.is_file() and not path.is_symlink()]
+    inside.sort(key=lambda path: path.relative_to(folder).as_posix())
     if not inside:
         raise DamagedRecording(f"the folder {folder.name} has no files")
     if len(inside) > MOST_FILES:
@@ -30,5 +68,5 @@ def pack(folder: Path, target: Path, limits: Limits, files: Iterable[Path] | Non
     name = folder.resolve().name
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for path in inside:
-            place = Path(name, path.relative_to(folder)).as_posix()
-            archive.writestr(zipfile.ZipInfo(place, _BEGINNING), path.read_bytes())
+            place = PurePosixPath(name, path.relative_to(folder).as_posix())
+            archive.writestr(zipfile.ZipInfo(str(place), _BEGINNING), path.read_bytes())

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from django.core.management.base import BaseCommand, CommandError
@@ -22,6 +23,8 @@ from guard_core.cli import window_size
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import detect
 from guard_core.recordings.formats.opencode.storage import Storage, is_storage
+from guard_core.recordings.reading.folders import pack, session_folders
+from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource
 from inspector.data_folder.opening import open_folder
 from inspector.ingest.companions import add, arranged
@@ -49,6 +52,7 @@ class Given(NamedTuple):
     wal: Path | None = None  # the write-ahead log of a database
     aside: str = ""  # why it is not read
     storage: Storage | None = None  # that has the rest of the session, where the path only names it
+    pieces: tuple[Path, ...] = ()  # the files of a session, where the path is its folder
 
 
 class Command(BaseCommand):
@@ -91,7 +95,8 @@ class Command(BaseCommand):
         if given.aside:
             return self._say(given, "skipped", given.aside)
         try:
-            if not given.named and given.storage is None and not is_session(given.path):
+            whole = given.storage is not None or given.pieces
+            if not given.named and not whole and not is_session(given.path):
                 return self._say(given, "skipped", "not a supported format")
             job, is_new = self._read(given, options)
         except (GuardError, OSError) as error:
@@ -109,6 +114,8 @@ class Command(BaseCommand):
         if given.storage is not None:
             leave = partial(self._say, given, "left out") if options["lenient"] else None
             received = receive([given.storage.export(given.path, leave)], given.path.name)
+        elif given.pieces:
+            received = take_folder(given.path, given.pieces)
         else:
             received = take(given.path)
         if given.wal is not None:
@@ -149,6 +156,14 @@ def take(path: Path) -> Received:
     """Copy a file into the data folder. Raises as `receive`."""
     with path.open("rb") as file:
         return receive(iter(lambda: file.read(CHUNK), b""), path.name)
+
+
+def take_folder(folder: Path, pieces: tuple[Path, ...]) -> Received:
+    """The files of a session as one archive in the data folder. Raises as `receive`, and LimitExceeded."""
+    with TemporaryDirectory() as place:
+        archive = Path(place, f"{folder.resolve().name}.zip")
+        pack(folder, archive, Limits(), pieces)
+        return take(archive)
 
 
 def ended(job: Import) -> Import:
@@ -194,6 +209,10 @@ def files(paths: list[Path]) -> Iterator[Given]:
             if not (path.name.endswith(WAL) and path.with_name(path.name.removesuffix(WAL)) in paths):
                 yield Given(path, True, wal if wal.is_file() and wal.stat().st_size else None)
             continue
+        whole = session_folders(
+            Path(folder, name).relative_to(path).as_posix() for folder, _, names in os.walk(path) for name in names
+        )
+        held = {Path(path, name) for names in whole.values() for name in names}
         for folder, folders, names in os.walk(path):
             folders.sort()
             if is_storage(Path(folder)):
@@ -201,7 +220,10 @@ def files(paths: list[Path]) -> Iterator[Given]:
                 yield from (Given(session, False, storage=storage) for session in storage.sessions)
                 folders.clear()
                 continue
-            inside = [Path(folder, name) for name in sorted(names)]
+            inner = Path(folder).relative_to(path).as_posix()
+            if pieces := whole.get("" if inner == "." else inner):
+                yield Given(Path(folder), False, pieces=tuple(Path(path, name) for name in pieces))
+            inside = [item for item in (Path(folder, name) for name in sorted(names)) if item not in held]
             found = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
             place = str(Path(path.name, Path(folder).relative_to(path)).as_posix())
             for unit in arranged([(place, item.name) for item in found]):

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from inspector.jobs import indexing
 from inspector.models import Import, Project, Session, default_project
+from tests.recordings.seeds import SEEDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -95,6 +96,18 @@ def test_a_damaged_piece_of_a_session_can_be_left_out(folders, tmp_path):
     text, code = run("--lenient", tmp_path)
     assert (code, "left out" in text) == (0, True), text
     assert Session.unscoped.get().events == 1
+
+
+def test_a_session_in_several_files_of_a_folder_is_one_recording(folders, tmp_path):
+    session = tmp_path / "sessions" / "sid"
+    session.mkdir(parents=True)
+    (session / "context.jsonl").write_bytes(SEEDS["kimi-cli"])
+    (session / "wire.jsonl").write_bytes(SEEDS["kimi-cli wire"])
+    (session / "state.json").write_text("{}")
+    text, code = run(tmp_path)
+    assert (code, "1 imported, 1 skipped" in text) == (0, True), text
+    assert Session.unscoped.get().format == "kimi-cli"
+    assert "is here already" in run(tmp_path)[0]
 
 
 def test_sessions_that_were_here_already_are_told(folders, tmp_path):
