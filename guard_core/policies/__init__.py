@@ -17,6 +17,7 @@ from guard_core.policies import (
     kimi_cli,
     kimi_code,
     langchain,
+    litellm,
     llama_index,
     mistral_vibe,
     none,
@@ -63,6 +64,7 @@ POLICIES: dict[str, PolicyKind] = {
         *inspect_ai.KINDS,
         *langchain.KINDS,
         *autogen.KINDS,
+        litellm.KIND,
         llama_index.KIND,
         sweagent.KIND,
     )

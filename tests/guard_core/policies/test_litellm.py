@@ -1,0 +1,58 @@
+"""LiteLLM's trim_messages sends what the original sends."""
+
+import pytest
+
+from guard_core.events import Event, Role, TextPart
+from guard_core.forms import Ends
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.policies.litellm import Ending, shortened
+from guard_core.replay import replay
+from guard_core.sessions import ModelCall
+from guard_core.views import Span, Synthetic
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.conformance.libraries import check_equals_the_library
+
+
+def test_it_equals_recorded_runs_of_the_library():
+    check_equals_the_library("litellm-trim-messages")
+
+
+def sent(log, limit):
+    trace = replay(Ledger.of(log), get_policy("litellm-trim-messages", max_tokens=limit), window=1_000)
+    return trace.view(0, log.calls[0].at)
+
+
+CHAT = session(user("u" * 400), model("m" * 400), user("v" * 400), calls=(ModelCall(at=3),))
+
+
+@pytest.mark.parametrize(
+    ("limit", "view"),
+    [
+        (400, (Span(0, 3),)),
+        (203, (Span(1, 3),)),  # three tokens are left, and no more than three end it
+        (150, (Span(1, 2, Ends(what="text", head=99, tail=99, marker="..").name), Span(2, 3))),
+    ],
+)
+def test_the_newest_messages_stay_and_the_first_that_does_not_fit_loses_its_middle(limit, view):
+    assert sent(CHAT, limit) == view
+
+
+def test_results_at_the_end_stay_without_their_call():
+    log = session(
+        user("u" * 400), tool_call("read", "c", path="p" * 400), tool_result("z" * 800), calls=(ModelCall(at=3),)
+    )
+    assert sent(log, 20)[-1] == Span(2, 3)
+
+
+def test_several_system_messages_become_one_at_the_beginning():
+    first, second = (Event(Role.SYSTEM, (TextPart(letter * 40),)) for letter in "st")
+    log = session(first, user("u" * 400), second, calls=(ModelCall(at=3),))
+    joined, *others = sent(log, 60)
+    assert joined == Synthetic("system messages", 81, None, Role.SYSTEM)
+    assert [item.start for item in others] == [1]
+
+
+def test_a_text_beside_long_arguments_is_shortened_until_both_fit_or_the_attempts_end():
+    assert shortened(400, 0, 50).chars // 4 <= 50
+    assert shortened(100, 36, 10) == Ending(4, "..", 4)  # 11 tokens: it does not get shorter
