@@ -21,6 +21,8 @@ class Bundle:
         except BaseException:
             self._stream.close()
             raise
+        if self._entries.damage:
+            source.problem(self._entries.damage)
 
     def __enter__(self) -> Bundle:
         return self

@@ -253,13 +253,6 @@ class ByteSource:
             self.watch.check(value, None, lambda message, line, column: self.problem(f"{what}: {message}"))
         return value
 
-    def part(self, raw: bytes) -> ByteSource:
-        """The lines of a part of the recording (a zip member), with its notes, watch and strictness."""
-        part = ByteSource(raw, None, strict=self.strict, limits=self.limits)
-        part.notes, part.watch = self.notes, self.watch
-        self.notes.lines = 0  # counted again in each part
-        return part
-
     def without_head(self, size: int) -> bytes:
         """All bytes, the first `size` as blanks: places behind them stay what they are."""
         with self.stream() as stream:

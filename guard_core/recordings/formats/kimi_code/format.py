@@ -18,10 +18,11 @@ from guard_core.recordings.formats.kimi_code.known_names import NAMES
 from guard_core.recordings.formats.kimi_code.wire import MAIN, WireReader
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
+from guard_core.recordings.reading.zip_entries import entry_names
 from guard_core.sessions import Session
 
 _WIRE = re.compile(r"(?:^|(?P<folder>.*/))agents/(?P<agent>[^/]+)/wire\.jsonl$")
@@ -73,15 +74,14 @@ def _read(source: ByteSource, lines: ByteSource, facts: FactCounter, *, first: b
 def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
     """The sessions of an archive: each with its sub-agents behind it."""
     sessions: list[Session] = []
-    with source.stream() as stream:
-        archive = ZipEntries(stream, source.size, source.limits)
-        if archive.damage:
-            source.problem(archive.damage)
-        wires = {name: match for name in archive.names() if (match := _WIRE.search(name))}
+    with Bundle(source) as bundle:
+        wires = {name: match for name in bundle.names() if (match := _WIRE.search(name))}
         for name in sorted(wires, key=lambda name: (wires[name]["folder"] or "", wires[name]["agent"] != MAIN, name)):
             folder = (wires[name]["folder"] or "").rstrip("/").rpartition("/")[2]
             facts.session()
-            with source.tolerate(), source.part(archive.read(name)) as part:
+            with source.tolerate(), bundle.open(name) as part:
+                if part is None:
+                    continue
                 reader = _read(source, part, facts, first=False)
                 main = sessions[-1].parent or sessions[-1].source_id if sessions and reader.is_sub_agent else ""
                 if reader.log.events:

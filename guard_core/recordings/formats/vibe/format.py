@@ -19,10 +19,11 @@ from guard_core.recordings.formats.vibe.log import LogReader
 from guard_core.recordings.formats.vibe.store import StoreReader
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
+from guard_core.recordings.reading.zip_entries import entry_names
 from guard_core.sessions import Session
 
 META, MESSAGES, CURRENT = "meta.json", "messages.jsonl", "CURRENT"
@@ -95,37 +96,36 @@ def _roots(names: list[str]) -> list[str]:
 
 def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
     sessions: list[Session] = []
-    with source.stream() as stream:
-        archive = ZipEntries(stream, source.size, source.limits)
-        if archive.damage:
-            source.problem(archive.damage)
-        for root in _roots(archive.names()):
-            with source.tolerate():
-                facts.session()
-                sessions += _folder(source, archive, root, facts)
+    with Bundle(source) as bundle:
+        for root in _roots(bundle.names()):
+            facts.session()
+            sessions += _folder(source, bundle, root, facts)
     return sessions
 
 
-def _folder(source: ByteSource, archive: ZipEntries, root: str, facts: FactCounter) -> list[Session]:
+def _folder(source: ByteSource, bundle: Bundle, root: str, facts: FactCounter) -> list[Session]:
     """The sessions of one folder of an archive."""
-    reader, meta = StoreReader(source, facts), JSON()
-    older = LogReader(source, facts)
-    for name in sorted(name for name in archive.names() if name.startswith(root)):
-        inner = name.removeprefix(root)
-        if inner == META:
-            value = source.parse(archive.read(name), allow_nan=True, what=META)
-            meta = value if isinstance(value, dict) else {}
-        elif inner.startswith("chunks/") and inner.endswith(".json"):
-            with source.tolerate():
-                reader.chunk(source.parse(archive.read(name), allow_nan=True, what=ascii(inner[:80])[1:-1]))
-        elif inner.startswith("journal/") or inner == MESSAGES:
-            with source.part(archive.read(name)) as part:
-                for line in part.lines():
-                    with part.tolerate(line.number):
-                        reader.line(line) if inner != MESSAGES else older.message(line.obj, line.number)
-    reader.meta = older.meta = meta
+    reader, older = StoreReader(source, facts), LogReader(source, facts)
+    names = sorted(name for name in bundle.names() if name.startswith(root))
+    for name in sorted(names, key=lambda name: not name.endswith(META)):
+        with source.tolerate(), bundle.open(name) as part:
+            if part is not None:
+                _file(reader, older, name.removeprefix(root), part)
     sessions = reader.sessions()
     return [*sessions, older.session()] if len(older.log.events) else sessions
+
+
+def _file(reader: StoreReader, older: LogReader, name: str, part: ByteSource) -> None:
+    """One file of a session's folder."""
+    if name == META:
+        value = part.json(allow_nan=True)
+        reader.meta = older.meta = value if isinstance(value, dict) else {}
+    elif name.startswith("chunks/") and name.endswith(".json"):
+        reader.chunk(part.json(allow_nan=True))
+    elif name.startswith("journal/") or name == MESSAGES:
+        for line in part.lines():
+            with part.tolerate(line.number):
+                reader.line(line) if name != MESSAGES else older.message(line.obj, line.number)
 
 
 def _lines(source: ByteSource, facts: FactCounter) -> list[Session]:
