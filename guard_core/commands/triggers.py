@@ -12,7 +12,7 @@ from guard_core import cli
 from guard_core.cli import plain
 from guard_core.corpus import Changes, SessionStretch, TriggerRow, changes_of, rows_of
 from guard_core.corpus.report import report
-from guard_core.corpus.words import change_words, evidence_words, formula_words, tally_words
+from guard_core.corpus.words import change_words, cluster_words, evidence_words, formula_words, tally_words
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import read
 from guard_core.rules import explain
@@ -22,6 +22,7 @@ from guard_core.sessions import Session
 HELP = "say at which threshold agents really compact: one row per agent, version, model and window over all sessions"
 
 NOT_READ = 5  # files that are named on standard error
+CLUSTERS = 5  # thresholds of a row whose sessions contradict each other
 
 
 class Named(NamedTuple):
@@ -139,6 +140,10 @@ def _details(row: TriggerRow) -> Iterator[str]:
         yield f"inferred: {words}"
     if row.contradiction:
         yield plain(evidence_words(row, _name))
+        for cluster in row.clusters[:CLUSTERS]:
+            yield f"  {plain(cluster_words(row, cluster))}"
+        if (more := len(row.clusters) - CLUSTERS) > 0:
+            yield f"  and {more:,} more thresholds"
     for tally in row.rules:
         yield f"rule: {plain(tally_words(tally))}"
         for item in tally.contradicts:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch
 from guard_core.corpus.changes import Change, Changes, changes_of
 from guard_core.corpus.obedience import Obedience, State, obedience_of
-from guard_core.corpus.rows import RuleTally, TriggerRow, rows_of
+from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, rows_of
 
 __all__ = [
     "Bounds",
     "Change",
     "Changes",
+    "Cluster",
     "Obedience",
     "Place",
     "RowKey",

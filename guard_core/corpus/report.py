@@ -54,6 +54,9 @@ def _row(row: TriggerRow) -> dict[str, Any]:
             }
             for rule in values["rules"]
         ],
+        "clusters": [
+            {**item, "above": _found(item["above"]), "at_most": _found(item["at_most"])} for item in values["clusters"]
+        ],
         "forced": [{**_place(Place(*item["place"])), "refused": item["refused"]} for item in values["forced"]],
     }
 
@@ -62,6 +65,10 @@ def _change(values: dict[str, Any]) -> dict[str, Any]:
     key = RowKey(*values.pop("key"))
     before, after = _place(Place(*values["before"])), _place(Place(*values["after"]))
     return {**key._asdict(), "version_before": values.pop("version"), **values, "before": before, "after": after}
+
+
+def _found(values: list[Any] | None) -> Any:
+    return None if values is None else _place(Place(*values))
 
 
 def _place(place: Place | None) -> Any:

@@ -55,13 +55,27 @@ class ForcedCompaction(msgspec.Struct, frozen=True):
     refused: bool
 
 
+class Cluster(msgspec.Struct, frozen=True):
+    """Sessions of a row that one threshold explains, and what they prove of it; fields as of a TriggerRow."""
+
+    sessions: tuple[str, ...]
+    above: Place | None
+    at_most: Place | None
+    fired: int
+    formula: Hypothesis | None
+    explained: int
+    others: int
+
+
 class TriggerRow(msgspec.Struct, frozen=True):
     """What the sessions of one agent, version, model and window prove of its threshold, in tokens of `counter`.
 
     `compactions` are counted by cause. The threshold is above `above` and at most `at_most` (relation ">": at least,
     and below); both are named where they exclude each other (`contradiction`). `left_out` are compactions that a person
     may have asked for. `formula` is the simplest known one that explains most of the `fired` compactions with a count,
-    `explained` of them; `others` explain as many. `rules` are the agent's own with the settings of its sessions.
+    `explained` of them; `others` explain as many. `clusters` part sessions that contradict each other into as few
+    thresholds as possible; sessions without a bound from above are in none. `rules` are the agent's own with the
+    settings of its sessions.
     """
 
     key: RowKey
@@ -75,6 +89,7 @@ class TriggerRow(msgspec.Struct, frozen=True):
     formula: Hypothesis | None
     explained: int
     others: int
+    clusters: tuple[Cluster, ...]
     rules: tuple[RuleTally, ...]
     forced: tuple[ForcedCompaction, ...]
     missed: int
@@ -127,7 +142,7 @@ class _Group:
     def row(self) -> TriggerRow:
         whole = joined(item.bounds for item in self.items)
         above, at_most, left_out = whole.limits
-        formula, explained, others = self.formula(whole)
+        formula, explained, others = self.formula(whole, self.fired)
         return TriggerRow(
             key=self.key,
             sessions=tuple(dict.fromkeys(item.session for item in self.items)),
@@ -140,6 +155,7 @@ class _Group:
             formula=formula,
             explained=explained,
             others=others,
+            clusters=tuple(self.clusters()) if whole.contradiction else (),
             rules=tuple(self.rules()),
             forced=tuple(self.forced()),
             missed=sum(item.evidence.missed for item in self.items),
@@ -151,7 +167,7 @@ class _Group:
 
     @cached_property
     def fired(self) -> list[CompactionCheck]:
-        return [check for check in self.checks if check.cause in EVIDENCE and check.tokens is not None]
+        return list(chain.from_iterable(item.evidence.fired() for item in self.items))
 
     def forced(self) -> Iterable[ForcedCompaction]:
         near = (self.key.window or 0) * NEAR_MISS_SHARE
@@ -201,7 +217,7 @@ class _Group:
 
     # -- the formula
 
-    def formula(self, bounds: Bounds) -> tuple[Hypothesis | None, int, int]:
+    def formula(self, bounds: Bounds, fired: list[CompactionCheck]) -> tuple[Hypothesis | None, int, int]:
         """The simplest formula that explains most compactions, how many those are, and how many others explain as many.
 
         A formula outside the interval is none, unless the sessions contradict each other: then it is the one that
@@ -209,19 +225,49 @@ class _Group:
         """
         above, at_most, _ = bounds.limits
         interval = interval_of(self.key, above, at_most)
-        known: dict[int, Hypothesis] = {}
-        for item in self.hypotheses() if self.fired else ():
-            is_open = None in (above, at_most) and item.changes  # one bound proves too little for other settings
-            if item.threshold > 0 and not is_open and (bounds.contradiction or interval.contains(item.threshold)):
-                known.setdefault(item.threshold, item)
-        counts = explained_by(self.fired, np.array(list(known), dtype=np.int64), self.key.relation)
+        is_open = above is None or at_most is None  # one bound proves too little for other settings than its own
+        known = [
+            item
+            for item in (self.hypotheses if fired else ())
+            if (bounds.contradiction or interval.contains(item.threshold)) and not (is_open and item.changes)
+        ]
+        counts = explained_by(fired, np.array([item.threshold for item in known], dtype=np.int64), self.key.relation)
         most = int(counts.max(initial=0))
-        if bounds.contradiction and 2 * most <= len(self.fired):
+        if bounds.contradiction and 2 * most <= len(fired):
             return None, 0, 0
-        best = [item for item, count in zip(known.values(), counts, strict=True) if count == most > 0]
+        best = [item for item, count in zip(known, counts, strict=True) if count == most > 0]
         return (best[0], most, len(best) - 1) if best else (None, 0, 0)
 
-    def hypotheses(self) -> Iterable[Hypothesis]:
+    def clusters(self) -> Iterable[Cluster]:
+        """Of the sessions with a bound from above, in order of it: each threshold explains as many as it can."""
+        bounded = [item for item in self.items if item.bounds.fired and not item.bounds.contradiction]
+        bounded.sort(key=lambda item: item.bounds.fired or ())
+        cluster: list[SessionStretch] = []
+        for item in bounded:
+            if cluster and joined(member.bounds for member in (cluster[0], item)).contradiction:
+                yield self.cluster(cluster)
+                cluster = []
+            cluster.append(item)
+        if cluster:
+            yield self.cluster(cluster)
+
+    def cluster(self, items: list[SessionStretch]) -> Cluster:
+        bounds = joined(item.bounds for item in items)
+        above, at_most, _ = bounds.limits
+        fired = list(chain.from_iterable(item.evidence.fired() for item in items))
+        sessions = tuple(dict.fromkeys(item.session for item in items))
+        return Cluster(sessions, above, at_most, len(fired), *self.formula(bounds, fired))
+
+    @cached_property
+    def hypotheses(self) -> list[Hypothesis]:
+        """What the threshold may be, each once, the simplest first."""
+        known: dict[int, Hypothesis] = {}
+        for item in self._hypotheses():
+            if item.threshold > 0:
+                known.setdefault(item.threshold, item)
+        return list(known.values())
+
+    def _hypotheses(self) -> Iterable[Hypothesis]:
         """The rules of the sessions, then what the agent's formula gives with other settings, the simplest first."""
         for item in self.items:
             rule = item.evidence.rule

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from guard_core.corpus.bounds import Place
 from guard_core.corpus.changes import Change
-from guard_core.corpus.rows import RuleTally, TriggerRow
+from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, interval_of
 from guard_core.rules.base import Moment
 
 Namer = Callable[[str], str]
@@ -25,7 +25,7 @@ def evidence_words(row: TriggerRow, name: Namer) -> str:
     return row.interval.sentence
 
 
-def formula_words(row: TriggerRow) -> str:
+def formula_words(row: TriggerRow | Cluster) -> str:
     """The formula that explains most compactions, and how many; "" where no compaction has a count."""
     if not row.fired:
         return ""
@@ -33,6 +33,13 @@ def formula_words(row: TriggerRow) -> str:
         return "no known formula explains it" if None not in (row.above, row.at_most) else ""
     words = f"{row.formula.threshold:,} = {row.formula.formula} explains {row.explained:,} of {row.fired:,}"
     return f"{words} (as do {_counted(row.others, 'other formula')})" if row.others else words
+
+
+def cluster_words(row: TriggerRow, cluster: Cluster) -> str:
+    """Sessions that one threshold explains, its interval and its formula."""
+    interval = interval_of(row.key, cluster.above, cluster.at_most)
+    words = f"{_counted(len(cluster.sessions), 'session')} {interval.words}"
+    return ": ".join(filter(None, (words, formula_words(cluster))))
 
 
 def tally_words(tally: RuleTally) -> str:

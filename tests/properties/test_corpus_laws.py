@@ -44,13 +44,13 @@ def played(draw, threshold):
     threshold, in tokens; some compactions are asked for by hand."""
     events, calls, compactions = [user("go")], [], []
     prompt = 5_000
-    for step in range(draw(st.integers(1, 12))):
+    for step in range(draw(st.integers(1, 7))):
         result = draw(st.integers(0, 50))
         calls.append(ModelCall(len(events), len(events), prompt, output_tokens=10, model="claude-opus-4-5"))
         events += [model("reading"), tool_result("x" * 4 * result, id=str(step))]
         count = prompt + 10 + result
         asked = draw(st.sampled_from([False, False, False, True]))
-        prompt += draw(st.integers(1, 20_000))
+        prompt += draw(st.integers(1, 30_000))
         if count >= threshold or asked:
             trigger = "auto" if count >= threshold else "manual"
             base = (Inserted(0),)
@@ -69,14 +69,17 @@ def played(draw, threshold):
     )
 
 
-@given(st.data(), st.integers(20_000, 60_000))
-def test_the_interval_of_sessions_under_one_threshold_contains_it(data, threshold):
-    sessions = data.draw(st.lists(played(threshold), min_size=1, max_size=4))
-    items = [
+def stretches(sessions):
+    return [
         SessionStretch(str(number), "", session.started_at, evidence)
         for number, session in enumerate(sessions)
         for evidence in explain(session).evidence
     ]
+
+
+@given(st.data(), st.integers(20_000, 60_000))
+def test_the_interval_of_sessions_under_one_threshold_contains_it(data, threshold):
+    items = stretches(data.draw(st.lists(played(threshold), min_size=1, max_size=4)))
     (row,) = rows_of(items)
     assert not row.contradiction
     assert row.interval.contains(threshold)
@@ -87,3 +90,16 @@ def test_the_interval_of_sessions_under_one_threshold_contains_it(data, threshol
         assert low is None or low.tokens <= row.above.tokens
         assert high is None or high.tokens >= row.at_most.tokens
     assert rows_of(reversed(items)) == [row]
+
+
+@given(st.data(), st.integers(20_000, 40_000), st.integers(41_000, 60_000))
+def test_sessions_under_two_thresholds_are_parted_into_at_most_two(data, low, high):
+    sessions = data.draw(st.lists(st.one_of(played(low), played(high)), min_size=2, max_size=5))
+    items = stretches(sessions)
+    (row,) = rows_of(items)
+    bounded = {item.session for item in items if item.bounds.fired}
+    assert len(row.clusters) in ((1, 2) if row.contradiction else (0,))
+    for cluster in row.clusters:
+        assert cluster.above is None or cluster.above.tokens < cluster.at_most.tokens
+    if row.clusters:
+        assert sorted(session for cluster in row.clusters for session in cluster.sessions) == sorted(bounded)

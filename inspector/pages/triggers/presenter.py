@@ -9,7 +9,7 @@ from typing import Any
 from django.urls import reverse
 
 from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
-from guard_core.corpus.words import day, evidence_words, formula_words, rule_words
+from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.rules.evidence import Cause
 from inspector.models import Project, Tag
@@ -183,6 +183,8 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "at_most": links.place(row.at_most),
         "bounds": ("at least", "below") if row.key.relation == ">" else ("above", "at most"),
         "contradiction": row.contradiction,
+        "clusters": [cluster_words(row, item) for item in row.clusters[:NAMED]],
+        "more_clusters": max(0, len(row.clusters) - NAMED),
         "formula": formula_words(row),
         "explained": f"{row.explained:,} of {row.fired:,}" if row.fired else "",
         "is_explained": row.formula is not None and row.explained == row.fired,

@@ -53,6 +53,24 @@ def test_sessions_that_contradict_each_other_are_named_and_the_formula_says_what
     assert (row.formula.threshold, row.explained, row.fired) == (155_000, 2, 3)
 
 
+def test_sessions_that_contradict_each_other_are_parted_into_as_few_thresholds_as_possible():
+    row = only(
+        stretch("a", fired(155_100, 154_990), passed=154_990),
+        stretch("b", fired(84_100, 83_950), passed=83_950),
+        stretch("c", fired(155_900, 150_000), passed=150_000),
+        stretch("d", fired(84_900, 80_000), passed=80_000),
+        stretch("quiet", passed=100_000),
+    )
+    low, high = row.clusters
+    assert (low.sessions, low.above.tokens, low.at_most.tokens) == (("b", "d"), 83_950, 84_100)
+    assert (high.sessions, high.above.tokens, high.at_most.tokens) == (("a", "c"), 154_990, 155_100)
+    assert [(item.formula.threshold, item.explained, item.fired) for item in row.clusters] == [
+        (84_000, 2, 2),
+        (155_000, 2, 2),
+    ]
+    assert only(stretch("a", fired(155_100, 154_990), passed=154_990)).clusters == ()
+
+
 def test_a_single_compaction_that_a_person_may_have_asked_for_contradicts_nothing():
     row = only(stretch("a", passed=100_000), stretch("b", fired(30_000, 29_000, Cause.UNSTATED), passed=29_000))
     assert (row.contradiction, row.left_out, row.at_most) == (False, 1, None)
