@@ -59,6 +59,11 @@ def _is_goose_line(record: JSON) -> bool:
     return any(fields.text(block, "type") in _GOOSE_BLOCKS for block in fields.objects(record.get("content")))
 
 
+def _is_printed_by_qwen(record: JSON) -> bool:
+    """The first line of what a run of Qwen Code prints, else as Claude Code's, but with prompts that hold the cache."""
+    return "qwen_code_version" in record and fields.text(record, "type") == "system"
+
+
 def _is_amp_message(record: JSON) -> bool:
     """A message numbered within its thread, or a tool's result under Amp's own spelling."""
     blocks = fields.objects(record.get("content"))
@@ -81,6 +86,7 @@ def _is_langfuse_trace(value: JSON) -> bool:
 
 
 _LINES: dict[str, Callable[[JSON], bool]] = {
+    "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
     "Goose": _is_goose_line,
     "Amp": _is_amp_message,

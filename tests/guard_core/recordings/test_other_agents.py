@@ -56,7 +56,11 @@ OBSERVATION = {
     "output": {"role": "assistant", "content": "Yes"},
 }
 
+PRINTED = {"type": "system", "subtype": "init", "session_id": "s", "tools": [], "qwen_code_version": "0.24.4"}
+SAID = {"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": [], "usage": {}}}
 REFUSED = {
+    "Qwen Code, what a run printed": lines(PRINTED, SAID),
+    "Qwen Code, printed as one value": json.dumps([PRINTED, SAID]).encode(),
     "Factory Droid": lines(DROID_HEADER, ASKED, USED),
     "Factory Droid without its header": lines(ASKED, USED),
     "Goose": lines(GOOSE_HEADER, *GOOSE),

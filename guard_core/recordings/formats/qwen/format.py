@@ -42,7 +42,7 @@ NAME, LABEL = "qwen-code", "Qwen Code"
 MISSING = "The system prompt, the tools and the context texts before the first prompt are not in the file."
 TRIGGERS = {"token_limit": "auto", "manual": "manual", "payload_overflow": "overflow"}
 _MESSAGES = frozenset({"user", "assistant", "tool_result"})
-_TOO_LONG = re.compile(r"context|too (long|large|many)|exceed|maximum.*(length|tokens)", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context|input length|too (long|large|many)|exceed|maximum.*tokens", re.IGNORECASE)
 _REFUSALS = frozenset({400, 413, 422})  # HTTP statuses of a provider for a request that is too large
 
 
@@ -289,15 +289,17 @@ class QwenChatReader:
         self.refused = False
 
     def _trigger(self, info: JSON) -> str:
-        """Who asked: versions before 0.16 do not say it."""
+        """Who asked: versions before 0.16 do not say it. A count that is no estimate is the provider's, of a request
+        that it refused."""
         reason = fields.text(info, "triggerReason")
         word = TRIGGERS.get(reason, reason[:40])
-        return "overflow" if self.refused and word in ("", "auto") else word
+        refused = self.refused or info.get("originalTokenCountIsEstimated") is False
+        return "overflow" if refused and word in ("", "auto") else word
 
     def _with_waiting(self, base: View, trigger: str) -> View:
         """The history after a compaction with what waited to be sent: user messages and results since the last answer,
-        which the history may hold already."""
-        if trigger == "manual":
+        which the history may hold already. After a refused request they were a part of what was summarised."""
+        if trigger in ("manual", "overflow"):
             return base
         outlines, stop = self.log.outlines, len(self.log.events)
         start = stop

@@ -168,8 +168,14 @@ def test_a_compaction_after_a_refused_request_is_no_evidence_of_the_threshold():
         },
     )
     session = session_of(*chain(*TALK[:5], refusal, compressed(CALLED, before=200_000), TALK[-1]))
-    assert session.compactions[0].trigger == "overflow"
+    assert (session.compactions[0].trigger, kept(session.compactions[0].base)) == ("overflow", [3])
     assert explain(session).compactions[0].verdict == Agreement.NOT_MODELLED
+
+
+def test_a_count_of_the_provider_is_that_of_a_refused_request():
+    made = compressed(CALLED, before=200_100)
+    made["systemPayload"]["info"]["originalTokenCountIsEstimated"] = False
+    assert session_of(*chain(*TALK[:5], made, TALK[-1])).compactions[0].trigger == "overflow"
 
 
 def test_calls_that_no_line_answers_count_apart():
