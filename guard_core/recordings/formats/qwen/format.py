@@ -222,7 +222,8 @@ class QwenChatReader:
             message = fields.text(event, "error_message") or fields.text(event, "error")
             status = fields.tokens(event, "status_code")
             self.refused |= status in (None, *_REFUSALS) and _TOO_LONG.search(message) is not None
-        self.notes.skip("system: ui_telemetry")
+        else:
+            self.notes.skip("system: ui_telemetry")
 
     def _bootstrap(self, payload: JSON, line: int) -> None:
         """What a sub-agent was started with."""
