@@ -84,7 +84,7 @@ def paybacks(sent: SentRequests, bill: Bill) -> tuple[Payback, ...]:
         over = np.flatnonzero(without.tokens[start:stop] > windows[start:stop])
         made.append(
             Payback(
-                index=place,
+                index=sent.fired[place].index,
                 step=start,
                 stop=stop,
                 before=size,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from guard_core.defaults import CACHE_LEAST, CACHE_SECONDS
 from guard_core.forecast import Forecast
 from guard_core.outcomes.bill import OFF, REPORTED, Prices
-from guard_core.prices import UNIT
+from guard_core.outcomes.payback import Payback
+from guard_core.prices import UNIT, break_even_calls
 
 _DOLLAR = UNIT * 1_000_000
 
@@ -33,6 +34,50 @@ def forecast_words(ahead: Forecast) -> str:
     if not parts:
         return ""
     return f"Forecasts of this session's own counts, made from the past only, are off by: {', '.join(parts)}."
+
+
+def payback_words(price: Payback, prices: Prices) -> tuple[str, ...]:
+    """The price of a compaction in sentences, with what it rests on."""
+    wrote = (
+        f"Its first call wrote {price.anew:,} tokens that no cache gave; without it, it would have written "
+        f"{price.anew_without:,} (modelled)."
+    )
+    if not prices.has_prices:
+        return _price_words(prices), wrote
+    later = price.stop - price.step - 1
+    fewer = price.before - price.after
+    until = f"{later:,} later {'call' if later == 1 else 'calls'} up to the next compaction, or the end"
+    change = "saved" if price.saved >= 0 else "cost"
+    return (
+        f"The summary cost {dollars(price.summary)} (its tokens are estimated unless recorded). {wrote}",
+        f"The {until}, each {abs(fewer):,} tokens {'smaller' if fewer >= 0 else 'larger'}, {change} "
+        f"{dollars(abs(price.saved))}.",
+        _earned_words(price),
+    )
+
+
+def _earned_words(price: Payback) -> str:
+    needed = ""
+    if price.needed_from >= 0:
+        needed = f" Without it, requests would have been over the window from step {price.needed_from + 1:,} on."
+    if price.earned_back < 0:
+        return f"It never paid: in all it cost {dollars(price.net)} more than it saved.{needed}"
+    calls = price.earned_back - price.step
+    after = "at once" if not calls else f"{calls:,} {'call' if calls == 1 else 'calls'} later"
+    return (
+        f"It was earned back at step {price.earned_back + 1:,}, {after}; in all it saved {dollars(-price.net)}.{needed}"
+    )
+
+
+def usual_break_even(price: Payback, prices: Prices) -> float | None:
+    """After how many calls a compaction to this size pays by the usual formula; None without prices."""
+    rates = prices.main
+    if rates is None or price.before <= 0:
+        return None
+    plain, read, written, output = (steps[0].price for steps in rates[:4])
+    if not plain or not read:
+        return None
+    return break_even_calls(price.after / price.before, read / plain, written / plain, output / plain)
 
 
 def _cache_words(prices: Prices) -> str:

@@ -22,6 +22,9 @@ from guard_core.findings import (
 )
 from guard_core.forecast import Forecast
 from guard_core.ledger import Ledger
+from guard_core.outcomes.bill import Prices, bill_of
+from guard_core.outcomes.payback import Payback, paybacks
+from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import DEFAULT_POLICY, get_policy
 from guard_core.policies.base import Policy
 from guard_core.replay import observe_recorded, replay
@@ -102,6 +105,24 @@ class Analysis:
     def own_checks(self) -> OwnChecks:
         """The checks of the recording by the rule of its agent."""
         return OwnChecks(self.head, self.ledger, self.facts.explanation)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What the calls of this session cost."""
+        return Prices.of(self.head, self.ledger)
+
+    @cached_property
+    def recorded_payback(self) -> tuple[Payback, ...]:
+        """The price of every recorded compaction that a call followed."""
+        return self._payback(SentRequests.recorded(self.facts))
+
+    @cached_property
+    def replayed_payback(self) -> tuple[Payback, ...]:
+        """The price of every compaction that the replay makes."""
+        return self._payback(SentRequests.replayed(self.facts, self.replayed))
+
+    def _payback(self, sent: SentRequests) -> tuple[Payback, ...]:
+        return paybacks(sent, bill_of(sent, self.prices))
 
     @property
     def simulated(self) -> bool:

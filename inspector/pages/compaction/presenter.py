@@ -187,11 +187,15 @@ def decision(trace: Trace, step: int, reason: str) -> str:
     """What the policy compared, in its own estimate; its own words where it compares no tokens."""
     names = ("decision_tokens", "threshold", "heuristic_decided")
     decided, threshold, heuristic = (int(trace.columns[name][step]) for name in names)
-    factor = float(trace.columns["correction"][step])
     if decided < 0 or threshold < 0:
         return f"The policy compacts: {reason}." if reason else ""
-    how = f"UTF-8 bytes // 4 = {heuristic:,}" + ("" if np.isnan(factor) else f", factor {factor:.3f}")
     compared = f"{decided:,} {'≥' if decided >= threshold else '<'} {threshold:,}"
+    if "correction" not in trace.columns:
+        return (
+            f"The policy compares its count with its threshold: {compared}. Its estimate of the request: {heuristic:,}."
+        )
+    factor = float(trace.columns["correction"][step])
+    how = f"UTF-8 bytes // 4 = {heuristic:,}" + ("" if np.isnan(factor) else f", factor {factor:.3f}")
     return f"The policy decides by its own estimate: {compared} ({how})."
 
 

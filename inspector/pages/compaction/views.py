@@ -18,6 +18,7 @@ from guard_core.sessions import Provenance
 from guard_core.views import View, content_count
 from inspector.pages.compaction import bridge as bridges
 from inspector.pages.compaction import presenter
+from inspector.pages.compaction import price as prices
 from inspector.pages.compaction.bridge import ATTRIBUTED
 from inspector.pages.compaction.presenter import Compaction
 from inspector.pages.errors.views import plain
@@ -107,6 +108,7 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
         "unseen": _unseen(item, states),
+        "price": prices.price_of(found, item, step_url=page.step_url),
         "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
     }
 

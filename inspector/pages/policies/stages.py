@@ -14,7 +14,7 @@ from inspector.pages.policies.presenter import looks
 from inspector.pages.shared.card import term_row
 from inspector.pages.shared.numbers import DASH, counted, step_number, tokens
 
-AGENT, POLICY, MODEL = "agent", "guard", "model"
+AGENT, POLICY, MODEL = "agent", "policy", "model"
 LANES = ((AGENT, "Agent"), (POLICY, "Policy"), (MODEL, "Model"))
 DECIDES = ("context window", "buffer", "threshold", "verdict", "the stale count alone", "limit")
 

@@ -1,0 +1,73 @@
+"""What a compaction cost, what it saved since, and when it was earned back: figures and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from guard_core.outcomes.bill import OFF
+from guard_core.outcomes.outcome import is_unpaid
+from guard_core.outcomes.words import dollars, payback_words, usual_break_even
+from guard_core.sessions import Provenance
+from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.shared.numbers import DASH, compaction_number, counted, step_number, tokens
+from inspector.replays.analysis import Analysis
+
+MODELLED = Provenance.MODELLED.value
+LONGEST_EVEN = 10_000  # calls; more than that is never
+
+
+def price_of(found: Analysis, item: Compaction, step_url: Callable[[int], str]) -> dict[str, Any]:
+    """The panel of the price. Where no call was made with a compaction it says so."""
+    known = found.recorded_payback if item.recorded else found.replayed_payback
+    price = next((one for one in known if one.index == item.index), None)
+    if price is None:
+        later = next((one for one in known if one.index > item.index and one.step == item.step), None)
+        if later is None:
+            return {"sentences": ["No call was made with it, so it saved nothing."], "figures": []}
+        number = compaction_number(later.index)
+        text = f"Compaction {number:,} followed before any call was made; the price of both is told there."
+        return {"sentences": [text], "figures": []}
+    prices = found.prices
+    figures = []
+    if prices.has_prices:
+        even = usual_break_even(price, prices)
+        figures = [
+            _figure("cost at once", dollars(price.paid), "the summary, and what its first call wrote anew"),
+            _figure("saved since", dollars(price.saved), f"{counted(price.stop - price.step - 1, 'later call')}"),
+            _figure("earned back", *_earned(price.earned_back, price.step), bad=is_unpaid(price)),
+            _figure("usual break-even", _even(even), "calls, if nothing but the summary is kept"),
+        ]
+    return {
+        "figures": figures,
+        "sentences": [*payback_words(price, prices), *_cache_words(found, item, price.step)],
+        "url": step_url(price.earned_back) if price.earned_back >= 0 and prices.has_prices else "",
+    }
+
+
+def _figure(label: str, value: str, note: str, *, bad: bool = False) -> dict[str, Any]:
+    return {"label": label, "value": value, "note": note, "source": MODELLED, "bad": bad}
+
+
+def _earned(step: int, first: int) -> tuple[str, str]:
+    if step < 0:
+        return "never", "up to the next compaction, or the end"
+    return f"step {step_number(step):,}", "at once" if step == first else f"{counted(step - first, 'call')} later"
+
+
+def _even(calls: float | None) -> str:
+    if calls is None:
+        return DASH
+    return "never" if calls > LONGEST_EVEN else f"{calls:,.1f}"
+
+
+def _cache_words(found: Analysis, item: Compaction, step: int) -> list[str]:
+    """What the provider reported of the first call, beside what was modelled."""
+    if found.prices.caching == OFF:
+        return ["The recording's agent used no cache, so none is modelled."]
+    read = int(found.ledger.steps["cached_tokens"][step])
+    return (
+        [f"The provider reported {tokens(read)} tokens read from the cache there."]
+        if item.recorded and read >= 0
+        else []
+    )

@@ -1,0 +1,64 @@
+"""A compaction's page says what it cost, what it saved, and when that was earned back."""
+
+import html
+import re
+
+import pytest
+from django.urls import reverse
+
+from guard_core.policies import POLICIES
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, Span
+from tests.builders import user
+from tests.guard_core.outcomes.cast import counted
+
+
+def page(client, row, number=1, query=""):
+    response = client.get(reverse("compaction", args=[row.pk, number]) + query)
+    assert response.status_code == 200
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
+
+
+def compacted(at, before):
+    base = (Inserted(0), Span(at, at))
+    summary = (user("summary " * 60),)
+    return RecordedCompaction(at, Evidence.DECLARED, "summary", base, summary, "auto", tokens_before=before)
+
+
+def long_tail(**more):
+    return counted(
+        (90_000, 100_000, *(20_000 + 100 * k for k in range(20))), compactions=(compacted(5, 100_100),), **more
+    )
+
+
+def test_it_was_earned_back_at_a_step(client, store):
+    text = page(client, store(long_tail()))
+    assert "What it cost, and what it saved" in text
+    assert re.search(r"It was earned back at step \d+", text)
+    assert "without it, it would have written 100 (modelled)" in text
+
+
+def test_one_that_the_next_follows_at_once_never_paid(client, store):
+    calls = (90_000, 100_000, 80_000, 82_000, 30_000, 31_000)
+    row = store(counted(calls, compactions=(compacted(5, 100_100), compacted(9, 82_100))))
+    assert "It never paid: in all it cost $" in page(client, row)
+
+
+def test_without_prices_it_speaks_of_tokens(client, store):
+    text = page(client, store(long_tail(names=("homemade",) * 22)))
+    assert "Price unknown: the price table has none for homemade." in text
+    assert "earned back" not in text
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_replayed_compaction_has_a_price_under_every_policy(client, store, policy):
+    row = store(counted(tuple(20_000 + 9_000 * k for k in range(40))))
+    response = client.get(reverse("compaction", args=[row.pk, 1]) + f"?side=replayed&policy={policy}")
+    assert response.status_code in (200, 404)  # 404: it never compacts here
+    if response.status_code == 200:
+        assert "What it cost, and what it saved" in response.content.decode()
+
+
+def test_one_after_which_no_call_came_saved_nothing(client, store):
+    row = store(counted((90_000, 100_000), compactions=(compacted(5, 100_100),)))
+    assert "No call was made with it, so it saved nothing." in page(client, row)
