@@ -24,6 +24,7 @@ from guard_core.policies import (
     opencode,
     pi,
     qwen_code,
+    semantic_kernel,
     sweagent,
 )
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
@@ -65,6 +66,7 @@ POLICIES: dict[str, PolicyKind] = {
         *langchain.KINDS,
         *autogen.KINDS,
         litellm.KIND,
+        *semantic_kernel.KINDS,
         llama_index.KIND,
         sweagent.KIND,
     )

@@ -29,7 +29,7 @@ from guard_core.policies.settings import PolicyKind
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
-from guard_core.trace import RAISED, Pass, Trace
+from guard_core.trace import RAISED, SUMMARISER_FAILED, Pass, Trace
 from guard_core.views import Span
 
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
@@ -95,8 +95,10 @@ def judge_run(
         at = f"{where} at message {recorded.at}"
         raised = int(trace.columns["held"][step]) == RAISED
         comparison.equal(at, "raises an error", "error" in recorded.detail, raised)
-        if "error" in recorded.detail or raised:
+        if ("error" in recorded.detail) != raised:
             return
+        if raised:  # the list stays as it was, and a script may go on with it
+            continue
         ledger_at = scripted.session.calls[step].at
         noted = judged.tokens(ledger, ledger_at) if judged is not None and judged.tokens is not None else None
         _compare_counts(comparison, at, trace, step, recorded, noted)
@@ -154,6 +156,9 @@ def _compare_summaries(
     """What the summariser was given: the messages that it was given whole, and how many times it was asked."""
     theirs = recorded.detail.get("summariser", [])
     if any("skipped" in call for call in theirs):
+        return
+    if int(trace.columns["held"][step]) == SUMMARISER_FAILED:  # no compaction, so no record of the call
+        comparison.equal(at, "asks a summariser", True, bool(theirs))
         return
     passes = [item for record in trace.compactions if record.step == step for item in record.passes]
     ours = [item for item in passes if item.summariser_view]

@@ -73,7 +73,7 @@ def test_what_differs_is_named(tmp_path, row, says):
 
 
 def test_a_run_that_ends_with_an_error_is_judged_up_to_it(tmp_path):
-    steps = [[2, 0, None, 50, {"error": "RuntimeError: Compaction insufficient"}], [4, 0, None, None, {"gone": [1]}]]
+    steps = [[2, 0, None, 50, {"error": "RuntimeError: Compaction insufficient"}]]
     outcome = judged(tmp_path, steps, {**PARAMETERS, "threshold": 50})
     assert differences(outcome) == []
 

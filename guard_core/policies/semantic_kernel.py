@@ -1,0 +1,259 @@
+"""Semantic Kernel's history reducers: the last messages, without or with a summary of those before.
+
+Source of the rules: semantic-kernel 1.45.0 (Python), `contents/history_reducer/`, and scripted runs of it. The list
+that is left is the history from then on. Both count messages, never tokens, and keep the first system message.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import HAS_CALL
+from guard_core.errors import SummaryFailed
+from guard_core.events import Role
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, failed
+from guard_core.policies.pieces.message_columns import between
+from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
+from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
+from guard_core.usage import normal
+from guard_core.views import Span, Synthetic, View
+
+SUMMARY = "summary"  # kind of the inserted message
+_SOURCE = "semantic-kernel 1.45.0, history_reducer"
+ONE = Costs("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
+
+
+class Rows(NamedTuple):
+    """The messages of a list in columns: role, whether it has a call or result, whether it is a summary of before."""
+
+    roles: Ints
+    tools: NDArray[np.bool_]
+    summaries: NDArray[np.bool_]
+
+
+def rows_of(ledger: Ledger, view: View) -> Rows:
+    """The messages of a view."""
+    roles, flags = roles_of(ledger), ledger.events["flags"]
+    columns: list[tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]] = []
+    for segment in view:
+        if isinstance(segment, Span):
+            own = slice(segment.start, segment.stop)
+            tools = (roles[own] == TOOL) | ((flags[own] & HAS_CALL) > 0)
+            columns.append((roles[own], tools, np.zeros(len(tools), dtype=np.bool_)))
+        else:
+            assert isinstance(segment, Synthetic)
+            columns.append((np.array([ROLE_OF[segment.role]]), np.array([False]), np.array([segment.kind == SUMMARY])))
+    return Rows(*map(np.concatenate, zip(*columns, strict=True)))
+
+
+class ReducerSettings(msgspec.Struct, frozen=True):
+    """Of both reducers."""
+
+    target_count: int = 10
+    threshold_count: int = 0
+
+
+class SummarizationSettings(ReducerSettings, frozen=True):
+    """Of the one that summarises."""
+
+    use_single_summary: bool = True
+    include_function_content_in_summary: bool = False
+    fail_on_error: bool = True
+    summary_budget: int = 4_000
+
+
+class _Reducer(ListPolicy):
+    """What both share."""
+
+    settings: ReducerSettings
+
+    @property
+    def compares(self) -> str:
+        return MESSAGES
+
+    def costs(self) -> Costs:
+        return ONE
+
+    def limit(self, window: int) -> int:
+        return self.settings.target_count + self.settings.threshold_count
+
+    def cut(self, rows: Rows, offset: int, system: int) -> int | None:
+        """The first message that stays; None where none goes. `offset`: messages at the beginning that are not looked
+        at; `system`: the place of the system message, -1: there is none."""
+        count, target = len(rows.roles), self.settings.target_count
+        if 0 <= system < count - target:
+            target -= 1
+            if target <= 0:
+                return count
+        earliest = count - self.settings.threshold_count - target
+        if earliest <= offset:
+            return None
+        place = count - target
+        while place >= offset and rows.roles[place] != SYSTEM_ROLE and rows.tools[place]:
+            if place - 1 < offset or not rows.tools[place - 1]:
+                break
+            place -= 1
+        users = np.flatnonzero(rows.roles[max(earliest, 0) : place + 1] == USER)
+        return max(earliest, 0) + int(users[-1]) if len(users) else place
+
+
+def _with_system(view: View, system: int, head: View, cut: int) -> View:
+    """A list that begins with the system message where the cut took it."""
+    return normal((*between(view, system, system + 1), *head)) if 0 <= system < cut else head
+
+
+class Truncation(_Reducer):
+    """ChatHistoryTruncationReducer."""
+
+    name: ClassVar[str] = "semantic-kernel-truncation"
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        rows = rows_of(request.ledger, request.view)
+        system = _first(rows.roles == SYSTEM_ROLE)
+        cut = self.cut(rows, 0, system)
+        if cut is None:
+            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return Outcome(_with_system(request.view, system, between(request.view, cut, len(rows.roles)), cut), state)
+
+
+class Summarization(_Reducer):
+    """ChatHistorySummarizationReducer."""
+
+    name: ClassVar[str] = "semantic-kernel-summarization"
+    settings: SummarizationSettings
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        rows, view = rows_of(request.ledger, request.view), request.view
+        system = _first((rows.roles == SYSTEM_ROLE) & ~rows.summaries)
+        begin = _first(~rows.summaries)
+        begin = max(begin, 0)  # where all are summaries
+        cut = self.cut(rows, begin, system)
+        if cut is None:
+            return Outcome(view, state, held=NOTHING_TO_COMPACT)
+        given = self._given(view, rows, 0 if self.settings.use_single_summary else begin, cut)
+        if not given:
+            return Outcome(view, state, held=NOTHING_TO_COMPACT)
+        try:
+            summary, state = request.summarise(state, given, self.settings.summary_budget)
+        except SummaryFailed as error:
+            outcome = failed(request, state, given, error)
+            return outcome if self.settings.fail_on_error else outcome._replace(error="", held=SUMMARISER_FAILED)
+        message = Synthetic(SUMMARY, summary.bytes, summary.text, Role.MODEL)
+        before = () if self.settings.use_single_summary else between(view, 0, begin)
+        after = _with_system(view, system, (*before, message, *between(view, cut, len(rows.roles))), cut)
+        return Outcome(normal(after), state, (request.passed(given, after, summary_bytes=summary.bytes),))
+
+    def _given(self, view: View, rows: Rows, start: int, stop: int) -> View:
+        """What the summariser is given: no system message, and no message with a call or result unless they are
+        included."""
+        left_out = rows.roles == SYSTEM_ROLE
+        if not self.settings.include_function_content_in_summary:
+            left_out = left_out | rows.tools
+        chosen = np.flatnonzero(~left_out[start:stop]) + start
+        if not len(chosen):
+            return ()
+        ends = np.flatnonzero(np.diff(np.append(chosen, -2)) != 1)  # of runs of neighbours
+        firsts = np.append(0, ends[:-1] + 1)
+        runs = [
+            between(view, int(chosen[first]), int(chosen[last]) + 1) for first, last in zip(firsts, ends, strict=True)
+        ]
+        return normal(tuple(segment for run in runs for segment in run)) if len(chosen) else ()
+
+
+def _first(marked: NDArray[np.bool_]) -> int:
+    """The first marked place, -1: none."""
+    places = np.flatnonzero(marked)
+    return int(places[0]) if len(places) else -1
+
+
+COUNTS = (
+    Setting(
+        "target_count",
+        "Messages kept",
+        COUNT,
+        10,
+        "messages after a reduction, the system message included; the library has no default",
+        _SOURCE,
+        unit="messages",
+        least=1,
+        most=1_000_000,
+        main=True,
+        sweep=(10, 30, 100),
+    ),
+    Setting(
+        "threshold_count",
+        "Messages more",
+        COUNT,
+        0,
+        "it reduces where there are more messages than both together, and looks so far back for a message of the user",
+        _SOURCE,
+        unit="messages",
+        most=1_000_000,
+        main=True,
+    ),
+)
+TRUNCATION = PolicyKind(
+    Truncation.name,
+    "Semantic Kernel (truncation)",
+    "Keeps the system message and the last messages.",
+    lambda **values: Truncation(ReducerSettings(**values)),
+    COUNTS,
+    summarises=False,
+    judged_by=RecordedRuns("semantic-kernel", "truncation"),
+    known_problems=(
+        KnownProblem(
+            "The user's newest message is gone",
+            "The tail is counted in messages, so that a long turn pushes its own question out: 86 of 503 steps at 10.",
+            "measured, specification of new policies section 3",
+        ),
+    ),
+)
+SUMMARIZATION = PolicyKind(
+    Summarization.name,
+    "Semantic Kernel (summarization)",
+    "Keeps the system message, a summary of what goes, and the last messages.",
+    lambda **values: Summarization(SummarizationSettings(**values)),
+    (
+        *COUNTS,
+        Setting("use_single_summary", "One summary", SWITCH, True, "earlier summaries are summarised, too", _SOURCE),
+        Setting(
+            "include_function_content_in_summary",
+            "Calls and results",
+            SWITCH,
+            False,
+            "the summariser is given messages with calls or results, too",
+            _SOURCE,
+        ),
+        Setting("fail_on_error", "Raise errors", SWITCH, True, "an error of the summariser ends the run", _SOURCE),
+        Setting(
+            "summary_budget",
+            "Summary budget",
+            COUNT,
+            4_000,
+            "the size that a share of the summary budget refers to (the library has no limit)",
+            "ours",
+            unit="tokens",
+            least=1,
+        ),
+    ),
+    judged_by=RecordedRuns("semantic-kernel", "summarization"),
+    known_problems=(
+        KnownProblem(
+            "Calls and results vanish",
+            "The summariser is not given them by default, so that what they held is in no summary.",
+            "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "The summary of the summary",
+            "In a long tool turn the cut cannot move, and every step summarises the earlier summary alone.",
+            "measured, specification of new policies section 3",
+        ),
+    ),
+)
+KINDS = (TRUNCATION, SUMMARIZATION)
