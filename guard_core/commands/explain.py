@@ -11,6 +11,7 @@ from guard_core.errors import GuardError
 from guard_core.ledger import Ledger
 from guard_core.recordings import Recording
 from guard_core.rules import Explanation, Interval, OwnRule, explain, report
+from guard_core.rules.base import setting_name
 from guard_core.rules.words import headline
 from guard_core.sessions import Provenance, Session, Sourced
 
@@ -25,7 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
     parser.add_argument("--window", type=cli.window_size, default=None, help="context window in tokens")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the agent's rule")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the agent's rule, by its name here or in the agent's configuration",
+    )
     parser.add_argument("--json", action="store_true", help=f"print JSON; {cli.NUMBERING}")
 
 
@@ -39,7 +46,7 @@ def _run(args: argparse.Namespace) -> int:
     sessions: Sequence[Session] = recording.sessions
     if args.session is not None or not sessions:
         sessions = [cli.choose(sessions, args.session)]
-    typed = dict(cli.pair(text) for text in args.set)
+    typed = {setting_name(name): value for name, value in map(cli.pair, args.set)}
     window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
     pairs = [(item, explain(item, Ledger.of(item), window=window, typed=typed)) for item in sessions]
     if args.json:

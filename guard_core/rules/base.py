@@ -8,6 +8,7 @@ Hypothesis  a threshold that the rule's formula gives with other settings
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,6 +29,7 @@ WINDOWS = (200_000, 400_000, 1_000_000, 128_000)
 RESERVES = (8_192, 10_000, 16_384, 20_000, 32_000, 64_000)
 FRACTIONS = (0.5, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 LARGEST_LIMIT = 1_000_000  # tokens, of limits typed by hand
+_INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Moment(StrEnum):
@@ -143,6 +145,12 @@ class Agent:
             if name not in self.names:
                 known = ", ".join(self.names) or "none"
                 raise SettingError(f"the rule of {self.label} has no setting {name[:40]!r}; it has: {known}")
+
+
+def setting_name(text: str) -> str:
+    """A setting's name here, of that in an agent's configuration: `context.autoCompactThreshold` is
+    `auto_compact_threshold`."""
+    return _INNER_CAPITAL.sub("_", text.rpartition(".")[2]).lower()
 
 
 def whole(typed: Typed, name: str) -> int | None:

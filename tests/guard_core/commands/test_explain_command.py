@@ -7,6 +7,7 @@ import pytest
 from guard_core.__main__ import main
 from guard_core.recordings.formats import native
 from tests.guard_core.rules.test_rules import transcript
+from tests.recordings.seeds import SEEDS
 
 
 @pytest.fixture
@@ -40,6 +41,13 @@ def test_a_window_and_a_setting_can_be_typed(file, capsys):
     (report,) = json.loads(capsys.readouterr().out)["sessions"]
     assert report["rule"]["threshold"] == 1_000_000 - 8_192 - 13_000
     assert {item["source"] for item in report["rule"]["settings"]} == {"user"}
+
+
+def test_a_setting_can_be_typed_as_the_agents_configuration_names_it(tmp_path, capsys):
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes(SEEDS["qwen-code"])
+    assert main(["explain", str(path), "--json", "--set", "context.autoCompactThreshold=0.5"]) == 0
+    assert json.loads(capsys.readouterr().out)["sessions"][0]["rule"]["threshold"] == 500_000
 
 
 def test_an_unknown_setting_is_one_sentence(file, capsys):
