@@ -69,10 +69,10 @@ class Context:
             late += message.tokens
         return max(0, self.pending - late)
 
-    def compact(self, summary: Event, elide: bool = True) -> None:
+    def compact(self, summary: Event) -> None:
         """The user's own messages, then the summary."""
         users = [message for message in self.messages if message.is_users]
-        self.messages = [*(_selected(users) if elide else users), Message(None, 0, SUMMARY, event=summary)]
+        self.messages = [*_selected(users), Message(None, 0, SUMMARY, event=summary)]
         self.pending = None
 
     def compact_before(self, count: int, summary: Event) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, Part, Role, TextPart
+from guard_core.events import Event, Part, Role, TextPart, part_text
 from guard_core.recordings.formats.kimi_code import messages
 from guard_core.recordings.formats.kimi_code.context import USER, Context, Message
 from guard_core.recordings.reading import chat, fields
@@ -135,11 +135,13 @@ class WireReader:
     @property
     def window(self) -> Sourced | None:
         """The window, where requests show it: steps may answer with all of it, compactions with no more than 131,072,
-        unless a limit is configured, which is then that of both."""
+        unless a limit is configured, which is then that of both: so a prompt above it shows that it is no window."""
         steps, summaries = self._requests
-        if len(steps) != 1 or summaries != {SUMMARY_OUTPUT} or max(steps) <= SUMMARY_OUTPUT:
+        limit = max(steps, default=0)
+        if len(steps) != 1 or summaries != {min(limit, SUMMARY_OUTPUT)}:
             return None
-        return Sourced(max(steps), Provenance.RECORDER, WINDOW_NOTE)
+        largest = max((call.prompt_tokens or 0 for call in self.log.calls), default=0)
+        return Sourced(limit, Provenance.RECORDER, WINDOW_NOTE) if largest <= limit else None
 
     # -- messages
 
@@ -242,7 +244,9 @@ class WireReader:
         place = {key: value for key, value in step.place.items() if key != "model"}
         index = self.log.event(Role.MODEL, tuple(step.parts), source_id=step.name, **place)
         self.log.calls.append(replace(call, response=index))
-        tokens = 0 if call.prompt_tokens is not None else messages.ROLE_TOKENS  # else the usage counts it
+        tokens = 0  # the usage counts it
+        if call.prompt_tokens is None:
+            tokens = messages.estimated("assistant") + sum(messages.estimated(part_text(part)) for part in step.parts)
         self.context.add(Message(index, tokens, "assistant"))
 
     def _log_result(self, call_id: str, result: _Result | None, ended: bool) -> None:

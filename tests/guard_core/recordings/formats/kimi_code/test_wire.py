@@ -229,6 +229,14 @@ def test_the_window_is_that_of_requests_without_a_limit_of_their_own():
     assert session_of(said("Go"), *read_file()).window is None
 
 
+@pytest.mark.parametrize(("limit", "window"), [(128_000, 128_000), (999, None)])
+def test_a_limit_that_a_prompt_exceeds_is_no_window(limit, window):
+    records = [said("Go"), *read_file(), *compacted(), *read_file("c2")]
+    limited = [{**item, "maxTokens": limit} if item["type"] == "llm.request" else item for item in records]
+    found = session_of(*limited).window
+    assert (None if found is None else found.value) == window
+
+
 def test_messages_that_kimi_code_counts_and_does_not_write_down_are_noted():
     rebased = record("token_counting.rebased", length=3, tokens=9, measured=False)
     session = session_of(said("Go"), *read_file(), *compacted(), rebased, *read_file("c2"))
