@@ -24,6 +24,7 @@ from guard_core.costs import (
     EventCounter,
     event_columns,
 )
+from guard_core.events import part_text
 from guard_core.forms import get_form
 from guard_core.packing import decode_version, encode
 from guard_core.sessions import ModelCall, RecordedCompaction, Session
@@ -54,6 +55,7 @@ class Fixed(msgspec.Struct, frozen=True):
     """What a ledger has besides its columns, as `Ledger` describes it."""
 
     system_tokens: int = 0
+    system_chars: int = 0
     system_metadata_tokens: int = 0
     tools_tokens: int = 0
     system_recorded: bool = False
@@ -70,6 +72,7 @@ def fixed_of(session: Session) -> Fixed:
     system_text, system_inline, system_metadata = parts_costs(session.system or ())
     return Fixed(
         system_tokens=system_text + system_inline,
+        system_chars=sum(len(part_text(part)) for part in session.system or ()),
         system_metadata_tokens=system_metadata,
         tools_tokens=sum(tool_definition_tokens(tool) for tool in session.tools or ()),
         system_recorded=session.system is not None,
@@ -119,6 +122,7 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     steps: Packed
     bases: tuple[Base, ...]
     system_tokens: int
+    system_chars: int  # code points of its text
     system_metadata_tokens: int
     tools_tokens: int
     system_recorded: bool
@@ -139,6 +143,7 @@ class Ledger:
     parts: dict[str, Ints] = field(default_factory=lambda: EventCounter().parts())
     bases: tuple[Base, ...] = ()
     system_tokens: int = 0
+    system_chars: int = 0
     system_metadata_tokens: int = 0
     tools_tokens: int = 0
     system_recorded: bool = False

@@ -211,8 +211,10 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
             compactions.append(early.compaction)
     decision = policy.decide(job.check(step), state)
     counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
+    # A library that says how often it tries again raises an error after the last refusal.
     refused, attempt, most = False, 0, getattr(policy, "most_attempts", MOST_ATTEMPTS)
-    while counted.tokens > job.run.window and Point.ON_OVERFLOW in policy.points and attempt < most - 1:
+    refuses = getattr(usage, "refuses", True)  # a provider that answers whatever it is sent says so
+    while refuses and counted.tokens > job.run.window and Point.ON_OVERFLOW in policy.points and attempt < most - 1:
         if decision.compaction is not None:
             compactions.append(decision.compaction)
         refused, attempt = True, attempt + 1
@@ -223,6 +225,8 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
             break
         decision, fired = again, True
         counted = usage.one(step, decision.view, int(decision.evidence["heuristic_sent"]))
+    if getattr(policy, "gives_up", False) and attempt == most - 1 and counted.tokens > job.run.window:
+        decision = decision._replace(evidence={**decision.evidence, "held": RAISED})
     if decision.compaction is not None:
         compactions.append(decision.compaction)
     if fired and not decision.evidence.get("fired"):

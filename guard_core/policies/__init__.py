@@ -25,6 +25,7 @@ from guard_core.policies import (
     pi,
     qwen_code,
     semantic_kernel,
+    strands,
     sweagent,
 )
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
@@ -69,6 +70,7 @@ POLICIES: dict[str, PolicyKind] = {
         *semantic_kernel.KINDS,
         llama_index.KIND,
         sweagent.KIND,
+        *strands.KINDS,
     )
 }
 DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents

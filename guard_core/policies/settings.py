@@ -130,8 +130,9 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     """What recorded runs of a library (policy vectors, guard_core.conformance.policies) judge a policy by.
 
     `names` gives our setting for a parameter of the library where the two names differ, `settings` what the runs were
-    made under besides, `window` the context window of their model in tokens where no parameter says it. `tokens` gives
-    the tokens that they note of a list over so many events, where that is not the number that is compared.
+    made under besides, `window` the context window of their model in tokens where no parameter says it. `tokens`
+    gives the tokens that they note of a list over so many events, where those are not compared. `judges_acted`
+    is False where what the file calls acted says only that the view changed, which is judged by the view.
     """
 
     library: str
@@ -140,6 +141,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     settings: dict[str, Value] = {}
     window: int = 200_000
     tokens: Callable[[Ledger, int], int] | None = None
+    judges_acted: bool = True
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

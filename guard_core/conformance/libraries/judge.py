@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,20 +21,23 @@ from guard_core.conformance.libraries.scripts import (
     session_of,
     usage_of,
 )
-from guard_core.conformance.libraries.views import difference, own_view, recorded_views
+from guard_core.conformance.libraries.views import Shown, difference, own_view, recorded_views
 from guard_core.conformance.vectors import LARGEST_FILE, VectorError
+from guard_core.events import Event, part_text
 from guard_core.forms import get_form
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES
-from guard_core.policies.settings import PolicyKind
+from guard_core.policies.base import Point
+from guard_core.policies.settings import COUNT, PolicyKind, RecordedRuns
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
-from guard_core.trace import RAISED, SUMMARISER_FAILED, Pass, Trace
-from guard_core.views import Span
+from guard_core.trace import RAISED, SUMMARISER_FAILED, CompactionRecord, Pass, Trace
+from guard_core.views import Span, View
 
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
 CONVERSATIONS_FILE = "conversations.json"
+AFTER = "after"  # the point of a row that is no step before a call: the end of a turn
 # Parameters of the script, not of the library.
 OF_SCRIPT = {"name", "summary", "summary_chars", "usage", "overflow_at", "window", "limit"}
 SUMMARY_CHARS = 600  # of a scripted summary where the parameters give no other length
@@ -52,7 +56,7 @@ def check(data: bytes, path: Path) -> Iterator[Verdict]:
             if run.parameters == name:
                 if run.conversation not in conversations:
                     raise VectorError(f"{CONVERSATIONS_FILE} has no conversation {run.conversation[:60]!r}")
-                judge_run(kind, parameters, run, conversations[run.conversation], comparison)
+                judge(kind, parameters, run, conversations[run.conversation], comparison).compare()
         yield comparison.verdict(name)
 
 
@@ -82,48 +86,125 @@ def _conversations(path: Path) -> dict[str, Conversation]:
     return {conversation.name: conversation for conversation in file.conversations}
 
 
-def judge_run(
-    kind: PolicyKind, parameters: dict[str, Any], run: LibraryRun, conversation: Conversation, comparison: Comparison
-) -> None:
-    """Compare every step of one run."""
-    scripted = session_of(conversation, run)
-    trace, judged, ledger = replayed(kind, parameters, run, scripted), kind.judged_by, Ledger.of(scripted.session)
-    where = f"{run.conversation}, step"
-    views = list(recorded_views(run))
-    for step, row in enumerate(scripted.rows):
-        recorded = run.steps[row]
-        at = f"{where} at message {recorded.at}"
-        raised = int(trace.columns["held"][step]) == RAISED
-        comparison.equal(at, "raises an error", "error" in recorded.detail, raised)
-        if ("error" in recorded.detail) != raised:
+@dataclass(frozen=True)
+class RunJudge:
+    """One recorded run beside our replay of it."""
+
+    judged: RecordedRuns
+    run: LibraryRun
+    scripted: Scripted
+    ledger: Ledger
+    trace: Trace
+    script: tuple[Event, ...]
+    comparison: Comparison
+
+    def compare(self) -> None:
+        """Compare every step, up to one at which only one of the two raises an error."""
+        views = list(recorded_views(self.run))
+        after_turns = self._after_turns()
+        for step, row in enumerate(self.scripted.rows):
+            recorded = self.run.steps[row]
+            at = f"{self.run.conversation}, step at message {recorded.at}"
+            if step in after_turns:
+                after, ended = self.run.steps[after_turns[step]], f"{at}, after the turn before"
+                self._summaries(ended, after, self._records(step, after_turn=True))
+            raised = int(self.trace.columns["held"][step]) == RAISED
+            self.comparison.equal(at, "raises an error", "error" in recorded.detail, raised)
+            if ("error" in recorded.detail) != raised:
+                return
+            if raised:  # the list stays as it was, and a script may go on with it
+                continue
+            self._counts(at, step, recorded)
+            self._view(at, views[row], self.trace.view(step, self.scripted.session.calls[step].at))
+            if int(self.trace.columns["held"][step]) == SUMMARISER_FAILED:  # no compaction, so no record of the call
+                self.comparison.equal(at, "asks a summariser", True, bool(recorded.detail.get("summariser")))
+            else:
+                self._summaries(at, recorded, self._records(step, after_turn=False))
+
+    def _after_turns(self) -> dict[int, int]:
+        """For the steps that follow a row of the end of a turn, that row."""
+        before = {row: step for step, row in enumerate(self.scripted.rows)}
+        return {before[row]: row - 1 for row in before if row and self.run.steps[row - 1].detail.get("point") == AFTER}
+
+    def _counts(self, at: str, step: int, recorded: Step) -> None:
+        """Whether it acted, what it compared, and with what."""
+        columns = self.trace.columns
+        if self.judged.judges_acted:
+            made = bool(self._records(step, after_turn=False))
+            edited = "edited" in columns and bool(columns["edited"][step])
+            self.comparison.equal(at, "acted", bool(recorded.acted), made or edited)
+        in_messages = "messages_compared" in columns
+        tokens, threshold = ("messages_compared", "message_limit") if in_messages else ("decision_tokens", "threshold")
+        if recorded.tokens is not None:
+            noted = self.judged.tokens
+            at_events = self.scripted.session.calls[step].at
+            compared = int(columns[tokens][step]) if noted is None else noted(self.ledger, at_events)
+            self.comparison.equal(at, "tokens", recorded.tokens, compared)
+        if recorded.threshold is not None:
+            self.comparison.equal(at, "threshold", recorded.threshold, int(columns[threshold][step]))
+
+    def _view(self, at: str, expected: list[Shown], view: View) -> None:
+        ours = own_view(view, self.scripted.session, self.scripted.numbers)
+        self.comparison.equal(at, *(difference(expected, ours, self.script) or ("view", "equal", "equal")))
+
+    def _records(self, step: int, *, after_turn: bool) -> list[CompactionRecord]:
+        """Our compactions before a call, or at the end of the turn before it."""
+        own = (item for item in self.trace.compactions if item.step == step)
+        return [item for item in own if (item.point == Point.END_OF_TURN) is after_turn]
+
+    def _summaries(self, at: str, recorded: Step, records: list[CompactionRecord]) -> None:
+        """How often the summariser was asked, and which messages it was given."""
+        theirs = recorded.detail.get("summariser", [])
+        if any("skipped" in call for call in theirs):
             return
-        if raised:  # the list stays as it was, and a script may go on with it
-            continue
-        ledger_at = scripted.session.calls[step].at
-        noted = judged.tokens(ledger, ledger_at) if judged is not None and judged.tokens is not None else None
-        _compare_counts(comparison, at, trace, step, recorded, noted)
-        ours = own_view(trace.view(step, ledger_at), scripted.session, scripted.numbers)
-        comparison.equal(at, *(difference(views[row], ours, conversation.events) or ("view", "equal", "equal")))
-        _compare_summaries(comparison, at, trace, step, recorded, scripted)
+        ours = [item for record in records for item in record.passes if item.summariser_view]
+        self.comparison.equal(at, "calls of the summariser", len(theirs), len(ours))
+        for number, (call, item) in enumerate(zip(theirs, ours, strict=False)):
+            what, given = f"messages given to summariser call {number}", _given(item, self.scripted)
+            if "given" in call:
+                self.comparison.equal(at, what, indices(call["given"]), given)
+            elif "marks" in call:
+                self._marks(at, what, indices(call["marks"]), given)
+
+    def _marks(self, at: str, what: str, marks: list[int], given: list[int]) -> None:
+        """Messages whose words are in the prompt of a summariser; one without a marker cannot be seen there."""
+        seen = [index for index in given if _has_mark(self.scripted, index)]
+        self.comparison.equal(at, what, [index for index in marks if index not in given or index in seen], seen)
 
 
-def replayed(kind: PolicyKind, parameters: dict[str, Any], run: LibraryRun, scripted: Scripted) -> Trace:
+def judge(
+    kind: PolicyKind, parameters: dict[str, Any], run: LibraryRun, conversation: Conversation, comparison: Comparison
+) -> RunJudge:
+    """A run beside our replay of it."""
+    judged, scripted = kind.judged_by, session_of(conversation, run)
+    assert judged is not None
+    ledger = Ledger.of(scripted.session)
+    trace = replayed(kind, parameters, run, scripted, ledger)
+    return RunJudge(judged, run, scripted, ledger, trace, conversation.events, comparison)
+
+
+def replayed(
+    kind: PolicyKind, parameters: dict[str, Any], run: LibraryRun, scripted: Scripted, ledger: Ledger
+) -> Trace:
     """Our replay of a run."""
     judged = kind.judged_by
     assert judged is not None
-    given = {judged.names.get(name, name): _value(value) for name, value in parameters.items() if name not in OF_SCRIPT}
-    policy = kind.make(**{**judged.settings, **given})
+    given = {judged.names.get(name, name): value for name, value in parameters.items() if name not in OF_SCRIPT}
+    policy = kind.make(**{**judged.settings, **{name: _value(kind, name, value) for name, value in given.items()}})
     return replay(
-        Ledger.of(scripted.session),
+        ledger,
         policy,
-        window=int(parameters.get("window", judged.window)),
-        usage=usage_of(run, scripted.rows),
+        window=int(parameters.get("overflow_at", parameters.get("window", judged.window))),
+        usage=usage_of(run, scripted, refuses="overflow_at" in parameters),
         summarizer=_summarizer(parameters),
         session=scripted.session,
     )
 
 
-def _value(value: Any) -> Any:
+def _value(kind: PolicyKind, name: str, value: Any) -> Any:
+    """A value of the library as one of our setting: names as a list in text, true as 1 of a number."""
+    if isinstance(value, bool) and kind.setting(name).kind == COUNT:
+        return int(value)
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -132,41 +213,6 @@ def _summarizer(parameters: dict[str, Any]) -> Summarizer:
     if scripted == "fail":
         return ScriptedSummaries((None,))
     return FixedSummaries(0 if scripted == "empty" else int(parameters.get("summary_chars", SUMMARY_CHARS)))
-
-
-def _compare_counts(
-    comparison: Comparison, at: str, trace: Trace, step: int, recorded: Step, noted: int | None
-) -> None:
-    """The numbers of a step. `noted`: the tokens that the file has, where they are not what was compared."""
-    edits = "edited" in trace.columns and not trace.columns["fired"][step]
-    acted = trace.columns["edited" if edits else "fired"][step]
-    comparison.equal(at, "acted", bool(recorded.acted), bool(acted))
-    in_messages = "messages_compared" in trace.columns
-    tokens, threshold = ("messages_compared", "message_limit") if in_messages else ("decision_tokens", "threshold")
-    if recorded.tokens is not None:
-        compared = int(trace.columns[tokens][step]) if noted is None else noted
-        comparison.equal(at, "tokens", recorded.tokens, compared)
-    if recorded.threshold is not None:
-        comparison.equal(at, "threshold", recorded.threshold, int(trace.columns[threshold][step]))
-
-
-def _compare_summaries(
-    comparison: Comparison, at: str, trace: Trace, step: int, recorded: Step, scripted: Scripted
-) -> None:
-    """What the summariser was given: the messages that it was given whole, and how many times it was asked."""
-    theirs = recorded.detail.get("summariser", [])
-    if any("skipped" in call for call in theirs):
-        return
-    if int(trace.columns["held"][step]) == SUMMARISER_FAILED:  # no compaction, so no record of the call
-        comparison.equal(at, "asks a summariser", True, bool(theirs))
-        return
-    passes = [item for record in trace.compactions if record.step == step for item in record.passes]
-    ours = [item for item in passes if item.summariser_view]
-    comparison.equal(at, "calls of the summariser", len(theirs), len(ours))
-    for number, (call, item) in enumerate(zip(theirs, ours, strict=False)):
-        if "given" in call:
-            what = f"messages given to summariser call {number}"
-            comparison.equal(at, what, indices(call["given"]), _given(item, scripted))
 
 
 def _given(item: Pass, scripted: Scripted) -> list[int]:
@@ -179,6 +225,12 @@ def _given(item: Pass, scripted: Scripted) -> list[int]:
                 if not segment.form or not _is_changed(segment.form, scripted, event)
             ]
     return sorted(numbers)
+
+
+def _has_mark(scripted: Scripted, index: int) -> bool:
+    """Does the text of a message begin with its marker."""
+    event = scripted.session.events[scripted.numbers.index(index)]
+    return any(part_text(part).startswith(f"[m{index}]") for part in event.parts)
 
 
 def _is_changed(form: str, scripted: Scripted, event: int) -> bool:

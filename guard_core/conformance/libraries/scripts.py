@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -11,8 +12,9 @@ import msgspec
 import numpy as np
 
 from guard_core.conformance.vectors import Size, VectorError
-from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ints
+from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.usage import PROVIDER, Counted, CountedRun
 from guard_core.views import View
@@ -165,7 +167,8 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
         if step.at > len(conversation.messages):
             raise VectorError(f"a step is at message {step.at}, but {conversation.name} has {len(before) - 1}")
         if step.detail.get("point") != "after":
-            calls.append(ModelCall(at=int(before[step.at])))
+            _, output = step.detail.get("usage", (None, None))
+            calls.append(ModelCall(at=int(before[step.at]), output_tokens=output))
             rows.append(row)
     system = [conversation.events[index].parts for index in range(len(before) - 1) if run.is_outside(index)]
     session = Session(
@@ -176,16 +179,28 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
     return Scripted(session, tuple(numbers), tuple(rows))
 
 
-class RecordedUsage(msgspec.Struct, frozen=True):
-    """The provider of a run: the counts that the file has, whatever is sent. -1: it reported nothing."""
+@dataclass(frozen=True)
+class RecordedUsage:
+    """The provider of a run: the counts that the file has, whatever is sent; -1: it reported nothing. `session`: it
+    refuses requests by their characters / 4."""
 
-    tokens: Any  # one count per call
+    tokens: Ints
+    session: Session | None = None
+
+    @property
+    def refuses(self) -> bool:
+        """Does it refuse any request."""
+        return self.session is not None
 
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         count = int(self.tokens[step])
+        if self.session is not None:
+            return Counted(_characters(view, self.session) // 4, False, PROVIDER)
         return Counted(max(count, 0), count >= 0, PROVIDER)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        if self.session is not None:  # no step is looked over, for any may be refused
+            return CountedRun(np.full(stop - start, 2**40), np.zeros(stop - start, dtype=bool), self.tokens[start:stop])
         counts = self.tokens[start:stop]
         return CountedRun(np.maximum(counts, 0), counts >= 0, np.full(stop - start, PROVIDER))
 
@@ -196,10 +211,21 @@ class RecordedUsage(msgspec.Struct, frozen=True):
         return ()
 
 
-def usage_of(run: LibraryRun, rows: tuple[int, ...]) -> RecordedUsage:
+def usage_of(run: LibraryRun, scripted: Scripted, *, refuses: bool) -> RecordedUsage:
     """What the scripted provider reported at the calls of a run."""
-    reported = [run.steps[row].detail.get("usage") for row in rows]
-    return RecordedUsage(np.array([item[0] if item else -1 for item in reported], dtype=np.int64))
+    reported = [run.steps[row].detail.get("usage") for row in scripted.rows]
+    tokens = np.array([item[0] if item else -1 for item in reported], dtype=np.int64)
+    return RecordedUsage(tokens, scripted.session if refuses else None)
+
+
+def _characters(view: View, session: Session) -> int:
+    """Characters of the texts and arguments of a request."""
+    total = 0
+    for event in materialise(view, session):
+        for part in event.parts:
+            text = arguments_json(part.arguments) if isinstance(part, ToolCallPart) else part_text(part)
+            total += len(text)
+    return total
 
 
 def arguments_json(arguments: Any) -> str:

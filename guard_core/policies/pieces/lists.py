@@ -8,7 +8,7 @@ which nothing is due are looked over at once by prefix sums, views are priced, r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -22,7 +22,7 @@ from guard_core.policies.base import Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
 from guard_core.policies.pieces.message_columns import in_form
-from guard_core.policies.pieces.messages import Costs, Message, messages_of
+from guard_core.policies.pieces.messages import USER, Costs, Message, messages_of, roles_of
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.trace import (
@@ -69,13 +69,20 @@ class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     summary_text: str | None = None
 
 
+class LastCount(NamedTuple):
+    """The provider's last counts before some steps, and the step of each (-1: none)."""
+
+    tokens: Ints
+    as_of: Ints
+
+
 class Sizes(NamedTuple):
     """What a library may compare at some steps, an array each: the `whole` list and what is `new` since the provider's
     `last` count (0: none since the last compaction), in the unit of its costs, and how many `messages` there are, and
     how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools.
 
     The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1:
-    none), and requests begin with `head`.
+    none), and requests begin with `head`. `state` is what is remembered before the first of them.
     """
 
     whole: Ints
@@ -89,6 +96,7 @@ class Sizes(NamedTuple):
     at: Ints
     as_of: Ints
     head: Head
+    state: Any
 
 
 class Outcome(NamedTuple):
@@ -159,7 +167,8 @@ class Request(NamedTuple):
 class ListPolicy:
     """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
     request is edited anew; `forgets`, whether a compaction makes it forget the provider's last count; `most_attempts`
-    how often it sends the request of a step that the provider refuses. See the functions below `what a library says`.
+    how often it sends the request of a step that the provider refuses, and `gives_up`, whether it raises an error then.
+    See the functions below `what a library says`.
     """
 
     settings: Any
@@ -167,6 +176,7 @@ class ListPolicy:
     keeps: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     most_attempts: ClassVar[int] = 4
+    gives_up: ClassVar[bool] = True
     own_columns: ClassVar[tuple[Column, ...]] = ()
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL,)
     state_type: ClassVar[type] = ListMemory
@@ -202,7 +212,7 @@ class ListPolicy:
         """Where it acts before a call; the same as `over` unless other things than the count matter."""
         return self.over(counted, limit)
 
-    def acts_after_turn(self, sizes: Sizes, state: Any) -> NDArray[np.bool_]:
+    def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Where it acts at the end of a turn (only with the point END_OF_TURN): `sizes` are of the log at its end."""
         return np.zeros(len(sizes.at), dtype=np.bool_)
 
@@ -232,15 +242,16 @@ class ListPolicy:
         """The list as the head of requests."""
         return Head(state.head, state.kept_from, self.sent_form) if self.keeps else Head((), 0, self.sent_form)
 
-    def sizes(self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: Ints, as_of: Ints) -> Sizes:
+    def sizes(self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: LastCount, state: Any) -> Sizes:
         """What can be compared at steps `rows`, over `at` events, that begin with a head."""
+        tokens, as_of = last
         costs, steps = self.costs(), ledger.steps["at"]
         prefix = costs.prefix(ledger)
         counted_at = np.where(as_of >= 0, steps[as_of] if len(steps) else 0, at)
         return Sizes(
             whole=costs.view(ledger, head.view) + prefix[at] - prefix[head.kept_from],
             messages=content_count(head.view) + at - head.kept_from,
-            last=np.where(as_of >= 0, last, 0),
+            last=np.where(as_of >= 0, tokens, 0),
             new=prefix[at] - prefix[counted_at],
             new_messages=at - counted_at,
             fixed=self.estimator(ledger).fixed,
@@ -249,12 +260,15 @@ class ListPolicy:
             at=at,
             as_of=as_of,
             head=head,
+            state=state,
         )
 
     def decide(self, check: Check, state: Any) -> Decision:
         ledger, costs, head = check.ledger, self.estimator(check.ledger), self._list(state)
+        if check.point is Point.END_OF_TURN:
+            check = replace(check, at=max(int(turn_ends(ledger)[check.at]), head.kept_from))
         at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
-        sizes = self.sizes(ledger, head, np.array([check.step]), at, last, as_of)
+        sizes = self.sizes(ledger, head, np.array([check.step]), at, LastCount(last, as_of), state)
         counted = self.counted(sizes)
         limit = self.limit(check.window)
         view = head.at(ledger, check.at)
@@ -264,7 +278,7 @@ class ListPolicy:
             **self._remembered(state),
         }
         if check.point is Point.END_OF_TURN:
-            acts = bool(self.acts_after_turn(sizes, state)[0])
+            acts = bool(self.acts_after_turn(sizes)[0])
         else:
             acts = check.point is Point.ON_OVERFLOW or bool(self.acts(sizes, counted, limit)[0])
         if not acts:
@@ -316,12 +330,12 @@ class ListPolicy:
         columns = sent_columns(self.estimator(ledger), head, at)
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         rows = np.arange(start, stop)
-        sizes = self.sizes(ledger, head, rows, at, counts.tokens[:-1], counts.as_of[:-1])
+        sizes = self.sizes(ledger, head, rows, at, LastCount(counts.tokens[:-1], counts.as_of[:-1]), state)
         counted = self.counted(sizes)
         limit = self.limit(run.window)
         over = self.acts(sizes, counted, limit)
         if Point.END_OF_TURN in self.points:
-            over = over | self._acts_between(sizes, state)
+            over = over | self._acts_between(sizes)
         if Point.ON_OVERFLOW in self.points:
             over = over | (counts.counted.tokens > run.window)
         size = int(np.argmax(over)) if over.any() else stop - start
@@ -333,14 +347,15 @@ class ListPolicy:
         cut = {name: values[:size] for name, values in columns.items()}
         return Quiet(size, cut, counts.first(size), state, ended=size < stop - start, head=head)
 
-    def _acts_between(self, sizes: Sizes, state: Any) -> NDArray[np.bool_]:
+    def _acts_between(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Before which of some steps a turn ended after which it acts; the times at which a replay asks (`points`)."""
         steps, rows = sizes.ledger.steps, sizes.rows
         turns, user = steps["turn"], steps["user_event"][rows]
         begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < sizes.at)
-        ends = np.where(begins, np.maximum(user, sizes.head.kept_from), sizes.at)
-        before = self.sizes(sizes.ledger, sizes.head, rows, ends, sizes.last, sizes.as_of)
-        return np.asarray(begins & self.acts_after_turn(before, state))
+        stops = np.append(turn_ends(sizes.ledger), -1)[user]
+        ends = np.where(begins, np.maximum(stops, sizes.head.kept_from), sizes.at)
+        before = self.sizes(sizes.ledger, sizes.head, rows, ends, LastCount(sizes.last, sizes.as_of), sizes.state)
+        return np.asarray(begins & self.acts_after_turn(before))
 
     def _compared(self, counted: Any, limit: Any) -> dict[str, Any]:
         """The columns of the comparison."""
@@ -385,6 +400,19 @@ class ListPolicy:
             Term("limit", most, self.compares, **rule),  # type: ignore[arg-type]
             Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, f"{counted:,} {sign} {most:,}: {verdict}"),
         )
+
+
+def turn_ends(ledger: Ledger) -> Ints:
+    """For every event of the log the end of the turn before it: where it is one of consecutive messages of the user,
+    the first of them."""
+    if "turn ends" not in ledger.derived:
+        users = roles_of(ledger) == USER
+        follows = np.zeros(len(users), dtype=np.bool_)
+        follows[1:] = users[1:] & users[:-1]
+        places = np.where(follows, 0, np.arange(len(users)))
+        ledger.derived["turn ends"] = np.append(np.maximum.accumulate(places), len(users)).astype(np.int64)
+    found: Ints = ledger.derived["turn ends"]
+    return found
 
 
 def failed(request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:

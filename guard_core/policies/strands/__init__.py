@@ -1,0 +1,59 @@
+"""Strands Agents' conversation managers: `sliding_window` drops the oldest messages, `summarizing` summarises them.
+
+Source of the rules: specification of policies, section 7; strands-agents 1.62.0, `agent/conversation_manager`, and
+scripted runs of it. Both act when the provider refuses a request and, with proactive compression, when the projected
+tokens of a request reach a share of the window; the sliding window acts after every turn, too. A message of the library
+holds all results of parallel calls, and consecutive messages of the user. Not here: a summarising agent of one's own,
+pictures in tool results, reasoning in estimates.
+"""
+
+from __future__ import annotations
+
+from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns, Value
+from guard_core.policies.strands.settings import (
+    SLIDING_SETTINGS,
+    SUMMARIZING_SETTINGS,
+    SlidingSettings,
+    SummarizingSettings,
+)
+from guard_core.policies.strands.sliding_window import StrandsSlidingWindow
+from guard_core.policies.strands.summarizing import StrandsSummarizing
+
+# The runs offered tools whose definitions have so many tokens by the library's estimate; the provider refuses by
+# characters / 4; what is `acted` there says only that a view changed.
+_NAMES = {"proactive_compression": "proactive"}
+_RUNS: dict[str, Value] = {"tool_tokens": 316}
+_SOURCE = "specification of policies, section 7; measured by running strands-agents 1.62.0"
+
+SLIDING = PolicyKind(
+    StrandsSlidingWindow.name,
+    "Strands (sliding window)",
+    "Drops the oldest messages after a turn with more than a number of messages, and when a request is refused.",
+    lambda **values: StrandsSlidingWindow(SlidingSettings(**values)),
+    SLIDING_SETTINGS,
+    summarises=False,
+    judged_by=RecordedRuns("strands-agents", "sliding_window", _NAMES, _RUNS, judges_acted=False),
+    known_problems=(
+        KnownProblem(
+            "oldest results only",
+            "A refused request has the results of the oldest message cut, once; later large results are never cut.",
+            _SOURCE,
+        ),
+    ),
+)
+SUMMARIZING = PolicyKind(
+    StrandsSummarizing.name,
+    "Strands (summarizing)",
+    "Summarises the oldest share of the messages when a request is refused.",
+    lambda **values: StrandsSummarizing(SummarizingSettings(**values)),
+    SUMMARIZING_SETTINGS,
+    judged_by=RecordedRuns("strands-agents", "summarizing", _NAMES, _RUNS, judges_acted=False),
+    known_problems=(
+        KnownProblem(
+            "one summary again and again",
+            "Where the newest messages alone are too large, every retry summarises the one earlier summary again.",
+            _SOURCE,
+        ),
+    ),
+)
+KINDS = (SLIDING, SUMMARIZING)

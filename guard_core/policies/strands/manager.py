@@ -1,0 +1,214 @@
+"""What both managers share: the projected tokens of a request, pinned messages, blank answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, HAS_CALL, MODEL, REASONING, RESULT, TEXT, text_sizes
+from guard_core.events import Event, Role, TextPart, ToolCallPart
+from guard_core.forms import Form, brings_form
+from guard_core.forms.base import Columns, PartColumns
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.counters import outputs_of
+from guard_core.policies.pieces.groups import Group, groups_of
+from guard_core.policies.pieces.lists import LastCount, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, Costs, Message, messages_of, roles_of, view_of
+from guard_core.trace import Head
+from guard_core.views import Span, Synthetic
+
+BLANK = "[blank text]"  # 1.62.0: what an answer without text says in a request
+REQUESTS = 61  # of one step: the first, and as many after refusals as the recorded runs allow
+# Refusals in one turn, which are calls within calls: after so many Python's limit was met (scripted runs of 1.62.0).
+MOST_REFUSALS = 726
+
+
+class StrandsMemory(ListMemory, frozen=True, omit_defaults=True):
+    """`pinned`: events before this one are pinned, -1: nothing is yet. `refusals` counts requests that were refused,
+    `in_turn` those of the turn number `turn`."""
+
+    pinned: int = -1
+    refusals: int = 0
+    in_turn: int = 0
+    turn: int = -1
+
+
+@brings_form
+class BlankAnswers(Form, frozen=True):
+    """Answers with an empty text and no calls say so."""
+
+    kind: ClassVar[str] = "blank answers"
+
+    @property
+    def words(self) -> str:
+        return f"the empty answer is sent as {BLANK}"
+
+    def touches(self, kind: int) -> bool:
+        return kind == TEXT
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        flags = ledger.events["flags"][parts["event"]]
+        empty = (parts["kind"] == TEXT) & (parts["chars"] == 0) & ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0)
+        return {**parts, **{name: np.where(empty, size, parts[name]) for name, size in text_sizes(BLANK).items()}}
+
+    def message(self, event: Event) -> Event:
+        if event.role is not Role.MODEL or any(isinstance(part, ToolCallPart) for part in event.parts):
+            return event
+        parts = tuple(TextPart(BLANK) if part == TextPart("") else part for part in event.parts)
+        return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
+
+
+def block_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """The library's estimate of each event: characters / 4 of texts, characters / 2 of arguments as JSON, each rounded
+    up."""
+    kind = parts["kind"]
+    text = np.where(np.isin(kind, (TEXT, RESULT, REASONING)), -(-parts["chars"] // 4), 0)
+    json_chars = parts["chars"] + parts["separators"] + 5 * parts["non_ascii"] + 6 * (parts["utf16"] - parts["chars"])
+    call = -(-parts["name_chars"] // 4) + -(-json_chars // 2)
+    return ledger.by_event(np.where(kind == CALL, call, text))
+
+
+ESTIMATE = Costs("strands", block_tokens, lambda message: -(-message.bytes // 4))
+
+
+class StrandsManager(ListPolicy):
+    """The base of both."""
+
+    forgets: ClassVar[bool] = False
+    most_attempts: ClassVar[int] = REQUESTS
+    gives_up: ClassVar[bool] = False  # it would try for ever
+    points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.ON_OVERFLOW)
+    state_type: ClassVar[type] = StrandsMemory
+
+    @property
+    def sent_form(self) -> str:
+        return BlankAnswers().name
+
+    def costs(self) -> Costs:
+        return ESTIMATE
+
+    def limit(self, window: int) -> int:
+        """The fewest tokens that reach the share of the window; -1 without proactive compression."""
+        if not self.settings.proactive or window <= 0:
+            return -1
+        share = self.settings.compression_threshold
+        tokens = int(share * window)
+        while tokens / window < share:
+            tokens += 1
+        return tokens
+
+    def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        return np.asarray((counted >= limit) & (limit >= 0))
+
+    def counted(self, sizes: Sizes) -> Ints:
+        """The count of the last answer with its output, 0 where the provider gave none, and an estimate of what follows
+        that answer; without an answer in the list an estimate of all."""
+        ledger, head, at = sizes.ledger, sizes.head, sizes.at
+        prefix, answers = ESTIMATE.prefix(ledger), _last_answers(ledger)[at]
+        in_log, in_head = answers >= head.kept_from, _last_in_head(ledger, head)
+        after_head = ESTIMATE.view(ledger, view_of(ledger, in_head[1])) + prefix[at] - prefix[head.kept_from]
+        new = np.where(in_log, prefix[at] - prefix[np.maximum(answers, 0) + 1], after_head)
+        last = np.where(in_log, answers, in_head[0])
+        steps = np.append(ledger.steps["at"], -1)
+        known = (sizes.as_of >= 0) & (steps[sizes.as_of] == last)
+        outputs = np.append(outputs_of(ledger), 0)[sizes.as_of]
+        cold = sizes.whole + self._fixed(ledger)
+        return np.where(last >= 0, np.where(known, sizes.last + outputs, 0) + new, cold)
+
+    def _fixed(self, ledger: Ledger) -> int:
+        """System prompt and tools."""
+        return -(-ledger.system_chars // 4) + (self.settings.tool_tokens or ledger.tools_tokens)
+
+    def recounted(self, request: Request, messages: list[Message], state: Any) -> int:
+        """The count of a list that was changed at this step."""
+        check, ledger = request.check, request.ledger
+        head = Head(view_of(ledger, messages), check.at)
+        row, at, tokens, as_of = np.array([[check.step], [check.at], [state.tokens], [state.as_of]], dtype=np.int64)
+        return int(self.counted(self.sizes(ledger, head, row, at, LastCount(tokens, as_of), state))[0])
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        messages = request.messages
+        if request.check.point is Point.ON_OVERFLOW:
+            state = _refused(request, state)
+            if state.in_turn > MOST_REFUSALS:
+                return Outcome(request.view, state, error="maximum recursion depth exceeded")
+            reduced = self.reduced(request, messages, state, refused=True)
+            if reduced.error:
+                return Outcome(request.view, reduced.state, error=reduced.error)
+            messages, state = messages_of(reduced.view), reduced.state
+            counted = self.recounted(request, messages, state)
+            done = reduced
+        else:
+            done, counted = Outcome(request.view, state), request.counted
+        for again in self.checks(request, state, counted):
+            if again(messages):
+                more = self.reduced(request, messages, state, refused=False)
+                messages, state = messages_of(more.view), more.state
+                done = more._replace(passes=(*done.passes, *more.passes), held=0 if done.passes else more.held)
+        return done._replace(view=view_of(request.ledger, messages), state=state, counted=counted)
+
+    def checks(self, request: Request, state: Any, counted: int) -> list[Callable[[list[Message]], bool]]:
+        """The checks before a call, in their order."""
+        return [lambda messages: bool(self.over(np.array([counted]), request.limit)[0])]
+
+    def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
+        """What the library leaves of a list. Raises nothing: an error is part of the outcome."""
+        raise NotImplementedError
+
+    def pinned(self, groups: list[Group], state: Any) -> Any:
+        """The state in which the first messages are pinned, from the first reduction on."""
+        count = self.settings.pin_first
+        if not count or state.pinned >= 0:
+            return state
+        last = groups[min(count, len(groups)) - 1]
+        stop = last.messages[-1].event + 1
+        behind = groups[count] if last.has_calls and count < len(groups) else None
+        if behind is not None and behind.has_results:  # the results of a pinned call are pinned, too
+            stop = behind.messages[-1].event + 1
+        return msgspec.structs.replace(state, pinned=stop)
+
+
+def _refused(request: Request, state: Any) -> Any:
+    """The state after a refusal."""
+    turn = int(request.ledger.steps["turn"][request.check.step])
+    in_turn = state.in_turn + 1 if state.turn == turn else 1
+    return msgspec.structs.replace(state, refusals=state.refusals + 1, in_turn=in_turn, turn=turn)
+
+
+def is_pinned(group: Group, state: Any) -> bool:
+    """Is a message pinned."""
+    return 0 <= group.first_event < int(state.pinned)
+
+
+def list_of(request: Request, messages: list[Message]) -> list[Group]:
+    """The library's messages."""
+    return groups_of(request.ledger, messages)
+
+
+def _last_answers(ledger: Ledger) -> Ints:
+    """The last answer before each event, and, as last entry, of all; -1: none."""
+    if "last answers" not in ledger.derived:
+        own = np.where(roles_of(ledger) == ASSISTANT, np.arange(ledger.event_count), -1)
+        ledger.derived["last answers"] = np.append(-1, np.maximum.accumulate(own)).astype(np.int64)
+    found: Ints = ledger.derived["last answers"]
+    return found
+
+
+def _last_in_head(ledger: Ledger, head: Head) -> tuple[int, list[Message]]:
+    """The last answer in a head, -1: none, and the messages behind it there."""
+    behind: list[Message] = []
+    for segment in reversed(head.view):
+        if isinstance(segment, Span):
+            last = int(_last_answers(ledger)[segment.stop])
+            if last >= segment.start:
+                return last, [*(Message(event, segment.form) for event in range(last + 1, segment.stop)), *behind]
+            behind = [*(Message(event, segment.form) for event in range(segment.start, segment.stop)), *behind]
+        else:
+            assert isinstance(segment, Synthetic)
+            behind = [Message(inserted=segment), *behind]
+    return -1, behind

@@ -1,0 +1,161 @@
+"""The sliding window: after a turn, and before every so many calls, the oldest messages beyond a number are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import RESULT
+from guard_core.events import Event, Part, ToolResultPart, value_text
+from guard_core.forms import Form, brings_form
+from guard_core.forms.base import Columns, PartColumns
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.groups import GROUPS, Group, flat
+from guard_core.policies.pieces.lists import Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import USER, Message, view_of
+from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
+from guard_core.trace import NOTHING_TO_COMPACT, Head
+
+KEPT = 200  # characters at each end of a result that is cut (1.62.0)
+CANNOT = "Unable to trim conversation context!"  # the library's own words
+BEFORE, AFTER = "...\n\n... [truncated: ", " chars removed] ...\n\n..."  # around the number of removed characters
+
+
+@brings_form
+class CutResults(Form, frozen=True):
+    """Results cut to their first and last 200 characters, with the number of those that are gone."""
+
+    kind: ClassVar[str] = "cut results"
+
+    @property
+    def words(self) -> str:
+        return f"result cut to its first and last {KEPT} characters"
+
+    def touches(self, kind: int) -> bool:
+        return kind == RESULT
+
+    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        chars = parts["chars"]
+        cut = (parts["kind"] == RESULT) & (chars > 2 * KEPT)
+        removed = np.maximum(chars - 2 * KEPT, 1)
+        added = len(BEFORE + AFTER) + np.floor(np.log10(removed)).astype(np.int64) + 1
+        new = {name: parts[name] * 2 * KEPT // np.maximum(chars, 1) for name in ("bytes", "utf16", "json_chars")}
+        new |= {name: parts[name] * 2 * KEPT // np.maximum(chars, 1) for name in ("non_ascii", "wide", "repr_chars")}
+        new |= {name: new[name] + added for name in ("bytes", "utf16", "json_chars", "repr_chars")}
+        new |= {"chars": 2 * KEPT + added, "heuristic": parts["name_chars"] // 4 + new["bytes"] // 4}
+        return {**parts, **{name: np.where(cut, value, parts[name]) for name, value in new.items()}}
+
+    def message(self, event: Event) -> Event:
+        parts = tuple(map(_cut, event.parts))
+        return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
+
+
+def _cut(part: Part) -> Part:
+    text = value_text(part.content) if isinstance(part, ToolResultPart) else ""
+    if len(text) <= 2 * KEPT:
+        return part
+    new = f"{text[:KEPT]}{BEFORE}{len(text) - 2 * KEPT}{AFTER}{text[-KEPT:]}"
+    return msgspec.structs.replace(part, content=new)
+
+
+class StrandsSlidingWindow(StrandsManager):
+    """The policy; see the package."""
+
+    name: ClassVar[str] = "strands-sliding-window"
+    points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.END_OF_TURN, Point.ON_OVERFLOW)
+
+    def _many(self, sizes: Sizes) -> NDArray[np.bool_]:
+        """Where the list has more messages than stay."""
+        prefix, head = GROUPS.prefix(sizes.ledger), sizes.head
+        count = _head_groups(sizes.ledger, head) + prefix[sizes.at] - prefix[head.kept_from]
+        return np.asarray(count > self.settings.window_size)
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        over = self.over(counted, limit)
+        if self.settings.per_turn:
+            over = over | (self._is_due(sizes.rows, sizes.state) & self._many(sizes))
+        return np.asarray(over)
+
+    def _is_due(self, rows: Any, state: Any) -> Any:
+        """Before which steps it checks; a request that is sent again counts as a call."""
+        return (rows + 1 + state.refusals) % self.settings.per_turn == 0
+
+    def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
+        return self._many(sizes)
+
+    def checks(self, request: Request, state: Any, counted: int) -> list[Callable[[list[Message]], bool]]:
+        def many(messages: list[Message]) -> bool:
+            due = bool(self._is_due(request.check.step, state))
+            return due and len(list_of(request, messages)) > int(self.settings.window_size)
+
+        others = super().checks(request, state, counted)
+        return [*others, many] if self.settings.per_turn else others
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        if request.check.point is Point.END_OF_TURN:
+            return self.reduced(request, request.messages, state, refused=False)
+        return super().compact(request, state)
+
+    def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
+        ledger, groups, size = request.ledger, list_of(request, messages), self.settings.window_size
+        state = self.pinned(groups, state)
+        if size == 0:
+            return _dropped(request, groups, len(groups), state)
+        if refused and self.settings.should_truncate_results:
+            cut = _cut_oldest(ledger, groups, state)
+            if cut is not None:
+                view = view_of(ledger, flat(cut))
+                return Outcome(view, state, (request.passed((), view),))
+        start = 2 if len(groups) <= size else len(groups) - size
+        place = _trim_point(groups, start)
+        if place is None:
+            error = CANNOT if refused else ""
+            return Outcome(view_of(ledger, messages), state, error=error, held=NOTHING_TO_COMPACT)
+        return _dropped(request, groups, place, state, refused=refused)
+
+
+def _head_groups(ledger: Ledger, head: Head) -> int:
+    return GROUPS.view(ledger, head.view)
+
+
+def _dropped(request: Request, groups: list[Group], place: int, state: Any, *, refused: bool = False) -> Outcome:
+    """The list without the messages before a place, but for pinned ones."""
+    kept = [group for number, group in enumerate(groups) if number >= place or is_pinned(group, state)]
+    view = view_of(request.ledger, flat(kept))
+    if len(kept) == len(groups):
+        return Outcome(view, state, error=CANNOT if refused else "", held=NOTHING_TO_COMPACT)
+    return Outcome(view, state, (request.passed((), view),))
+
+
+def _cut_oldest(ledger: Ledger, groups: list[Group], state: Any) -> list[Group] | None:
+    """The list with the results of its oldest message with results cut; None where none of them is long."""
+    form = CutResults().name
+    for place, group in enumerate(groups):
+        if not group.has_results or is_pinned(group, state):
+            continue
+        long = [message for message in group.messages if form not in message.form and _is_long(ledger, message)]
+        if not long:
+            return None
+        changed = tuple(message.joined(form) if message in long else message for message in group.messages)
+        return [*groups[:place], Group(changed, group.role, group.has_calls), *groups[place + 1 :]]
+    return None
+
+
+def _is_long(ledger: Ledger, message: Message) -> bool:
+    return bool(ledger.changed_by(CutResults().name)[message.event])
+
+
+def _trim_point(groups: list[Group], start: int) -> int | None:
+    """The first message of the user from a place on, else the first call with its results."""
+    for place in range(start, len(groups)):
+        if groups[place].role == USER:
+            return place
+    for place in range(start, len(groups) - 1):
+        if groups[place].has_calls and groups[place + 1].has_results:
+            return place
+    return None

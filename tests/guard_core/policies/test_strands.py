@@ -1,0 +1,96 @@
+"""Strands' conversation managers do what the library does."""
+
+import pytest
+
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.requests import materialise
+from guard_core.sessions import ModelCall, Session
+from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
+from guard_core.trace import RAISED
+from guard_core.usage import RatioUsage
+from tests.guard_core.conformance.libraries import check_equals_the_library
+
+
+@pytest.mark.parametrize("policy", ["strands-sliding-window", "strands-summarizing"])
+def test_it_equals_recorded_runs_of_the_library(policy):
+    check_equals_the_library(policy)
+
+
+def turns(count, size=400):
+    """Turns of a user's message, a call with a result, and an answer; a call of the model before each answer."""
+    events, calls = [], []
+    for number in range(count):
+        events.append(Event(Role.USER, (TextPart(f"question {number}"),)))
+        calls.append(ModelCall(at=len(events)))
+        events.append(Event(Role.MODEL, (ToolCallPart("read", {}, f"c{number}"),)))
+        events.append(Event(Role.USER, (ToolResultPart("read", "y" * size, f"c{number}"),)))
+        calls.append(ModelCall(at=len(events)))
+        events.append(Event(Role.MODEL, (TextPart("done"),)))
+    return Session(tuple(events), tuple(calls), usage_ratio=1.0)
+
+
+def replayed(session, name, window=1_000_000, summarizer=None, **settings):
+    ledger = Ledger.of(session)
+    policy, summarizer = get_policy(name, **settings), summarizer or FixedSummaries(100)
+    trace = replay(ledger, policy, window=window, usage=RatioUsage(1.0), summarizer=summarizer, session=session)
+    return trace, [materialise(trace.view(step, call.at), session) for step, call in enumerate(session.calls)]
+
+
+def test_the_oldest_messages_go_after_a_turn():
+    trace, requests = replayed(turns(4), "strands-sliding-window", window_size=6)
+    assert [record.point for record in trace.compactions] == ["at the end of a turn"] * 2
+    assert [len(messages) for messages in requests] == [1, 3, 5, 7, 5, 7, 5, 7]
+    assert requests[-1][0].parts[0].text == "question 2"
+
+
+def test_it_may_check_before_calls_too():
+    trace, requests = replayed(turns(4), "strands-sliding-window", window_size=6, per_turn=1)
+    assert max(map(len, requests)) <= 6
+    assert "" in {record.point for record in trace.compactions}
+
+
+def test_pinned_messages_stay():
+    _, requests = replayed(turns(5), "strands-sliding-window", window_size=6, pin_first=2)
+    # the pinned call keeps its result
+    assert [event.parts[0] for event in requests[-1][:3]] == [event.parts[0] for event in turns(1).events[:3]]
+
+
+def test_a_refused_request_has_the_oldest_results_cut_first():
+    trace, requests = replayed(turns(2, size=4_000), "strands-sliding-window", window=1_900)
+    assert [record.step for record in trace.compactions] == [3]
+    content = requests[3][2].parts[0].content
+    assert content == "y" * 200 + "...\n\n... [truncated: 3600 chars removed] ...\n\n..." + "y" * 200
+
+
+def test_a_request_that_nothing_makes_small_enough_ends_the_run():
+    trace, _ = replayed(turns(1, size=400_000), "strands-summarizing", window=1_000)
+    assert trace.columns["held"][-1] == RAISED
+
+
+def test_a_refused_request_has_its_oldest_messages_summarised():
+    trace, requests = replayed(turns(6), "strands-summarizing", window=600, preserve_recent_messages=4)
+    assert trace.compactions
+    assert all(record.point == "on an overflow" for record in trace.compactions)
+    assert requests[-1][0].parts[0].text.startswith("[summary of 100 bytes")
+
+
+def test_before_a_call_a_failed_summary_changes_nothing():
+    settings = {"proactive": True, "compression_threshold": 0.5, "preserve_recent_messages": 2}
+    failing = ScriptedSummaries((None,))
+    trace, requests = replayed(turns(6), "strands-summarizing", window=1_600, summarizer=failing, **settings)
+    assert not trace.compactions
+    assert len(requests[-1]) == 23
+
+
+def test_an_answer_without_text_is_sent_as_such():
+    events = (
+        Event(Role.USER, (TextPart("Go"),)),
+        Event(Role.MODEL, (TextPart(""),)),
+        Event(Role.USER, (TextPart("?"),)),
+    )
+    session = Session(events, (ModelCall(at=3),))
+    _, requests = replayed(session, "strands-sliding-window")
+    assert requests[0][1].parts == (TextPart("[blank text]"),)
