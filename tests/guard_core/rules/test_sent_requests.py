@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -78,6 +79,28 @@ def test_the_requests_of_mistral_vibe_since_its_last_compaction_before_the_journ
     ledger = Ledger.of(run.session)
     for step in steps:
         assert sent(run.session, ledger, step) == measured[step], f"step {step}"
+
+
+# Runs whose messages are divided otherwise (two of a user's in a row are sent as one), and how often texts were sent
+# that are in no file: Qwen Code's context texts.
+DIVIDED = {
+    "kimi-cli/default": {},
+    "qwen-code/default-1m": {"065858186e01": 111, "4ee827e08522": 111, "3fcfb16f8d7e": 111, "1d53f567485a": 30},
+}
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_every_text_of_a_request_is_one_that_was_sent_in_its_order(name, tmp_path):
+    run = run_of(name, tmp_path)
+    measured = measured_requests(run.truth, set())
+    assert len(run.session.calls) == len(measured)
+    ledger, absent = Ledger.of(run.session), Counter[str]()
+    for step, request in enumerate(measured):
+        parts = [part for message in request for part in message]
+        absent.update(sha for _, _, sha in parts if sha in DIVIDED[name])
+        found = [part for message in sent(run.session, ledger, step) for part in message]
+        assert found == [part for part in parts if part[2] not in DIVIDED[name]], f"step {step}"
+    assert absent == DIVIDED[name]
 
 
 @pytest.mark.parametrize("name", ["kimi-code/default", "mistral-vibe/default", "hermes/default-200k"])
