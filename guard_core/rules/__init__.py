@@ -10,6 +10,7 @@ from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, RuleSettin
 from guard_core.rules.decisions import Decision, OwnChecks
 from guard_core.rules.explanation import Explanation, explain
 from guard_core.rules.inference import Interval
+from guard_core.rules.kept import KeptMessages, KeptVerdict
 from guard_core.rules.registry import AGENTS, agent_of
 from guard_core.rules.report import report
 
@@ -22,6 +23,8 @@ __all__ = [
     "Explanation",
     "Hypothesis",
     "Interval",
+    "KeptMessages",
+    "KeptVerdict",
     "MissedCheck",
     "Moment",
     "OwnChecks",

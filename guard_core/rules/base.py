@@ -102,6 +102,22 @@ class Stretch(NamedTuple):
         return next((item for item in self.settings if item.name == name), None)
 
 
+class Shape(StrEnum):
+    """Which messages of the log an agent keeps as they were."""
+
+    NOTHING = "none"
+    USERS = "users' messages, and what the agent's software added"
+    TAIL = "the newest"
+
+
+class Keeps(msgspec.Struct, frozen=True):
+    """What a rule keeps at a compaction: in words, and what can be checked of it. `limit` is in tokens, bytes / 4."""
+
+    words: str
+    shape: Shape
+    limit: int | None = None
+
+
 class Hypothesis(msgspec.Struct, frozen=True):
     """A threshold in tokens that a known formula gives; `changes` counts the settings that differ from the default."""
 
@@ -123,7 +139,8 @@ class Agent:
     cannot compact even though its rule fires; `held_reason` says why. `records_count`: the agent writes the compared
     count into the recording (`tokens_before`). `forgets_on_resume`: in a resumed session the last count is not known
     until the next answer. `wrote` says whether it wrote a session of this format; an empty format
-    is any. `series` gives the counts of an agent that compares an estimate of its own.
+    is any. `series` gives the counts of an agent that compares an estimate of its own. `keeps` says what stays
+    verbatim at a compaction, None where it was not measured.
     """
 
     format: str
@@ -138,6 +155,7 @@ class Agent:
     forgets_on_resume: bool = False
     wrote: Callable[[Session], bool] = lambda _: True
     series: Callable[[Session, Ledger, Checks, Stretch], Ints] | None = None
+    keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
 
     def check_typed(self, typed: Typed) -> None:
         """SettingError for a setting that this rule does not have."""

@@ -24,9 +24,11 @@ from guard_core.rules.base import (
     RESERVES,
     Agent,
     Hypothesis,
+    Keeps,
     Moment,
     OwnRule,
     RuleSetting,
+    Shape,
     Stretch,
     Typed,
     chosen,
@@ -137,6 +139,17 @@ def _variants(window: int, changes: int, reserve: int) -> Iterator[Hypothesis]:
             yield Hypothesis(formula, threshold, changes + 1)
 
 
+def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
+    """Measured by running 2.1.14 and 2.1.330; versions between were not."""
+    if rule.profile == WHOLE:
+        words = "the summary alone; up to five files that were read last are attached again, and are not in the file"
+        return Keeps(words, Shape.NOTHING)
+    if numbers(stretch.version) < REMINDERS_FROM:
+        return None
+    rounds = "the last four rounds of tool calls" if rule.checks is Moment.REFUSAL else "the last round of tool calls"
+    return Keeps(f"the summary and {rounds}", Shape.TAIL)
+
+
 AGENT = Agent(
     format="claude-code",
     label="Claude Code",
@@ -144,6 +157,7 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     records_count=True,
+    keeps=keeps,
     names={
         "max_output_tokens": "CLAUDE_CODE_MAX_OUTPUT_TOKENS, in tokens",
         "autocompact_pct": "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, from 1 to 100",

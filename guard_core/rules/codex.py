@@ -14,8 +14,10 @@ from guard_core.rules.base import (
     NO_WINDOW,
     Agent,
     Hypothesis,
+    Keeps,
     Moment,
     OwnRule,
+    Shape,
     Stretch,
     Typed,
     chosen,
@@ -80,11 +82,15 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(f"model_auto_compact_token_limit {limit:,}", limit, 1)
 
 
+# Source: compact.rs of Codex, COMPACT_USER_MESSAGE_MAX_TOKENS
+KEEPS = Keeps("the users' messages, newest first up to 20,000 tokens, and the summary", Shape.USERS)
+
 AGENT = Agent(
     format="codex",
     label="Codex",
     rule=rule,
     variants=variants,
     counter=lambda _: COUNTER,
+    keeps=lambda _, __: KEEPS,
     names={"model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect"},
 )

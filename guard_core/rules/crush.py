@@ -12,8 +12,10 @@ from guard_core.rules.base import (
     NO_WINDOW,
     Agent,
     Hypothesis,
+    Keeps,
     Moment,
     OwnRule,
+    Shape,
     Stretch,
     Typed,
     window_setting,
@@ -50,4 +52,6 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(_formula(window), window - buffer_of(window), other)
 
 
-AGENT = Agent("crush", "Crush", rule, variants, lambda _: LAST_TOTAL, {})
+KEEPS = Keeps("the summary alone", Shape.NOTHING)  # Source: agent.go of Crush, as above
+
+AGENT = Agent("crush", "Crush", rule, variants, lambda _: LAST_TOTAL, {}, keeps=lambda _, __: KEEPS)

@@ -12,6 +12,7 @@ from guard_core.rules.agreement import ExplainedCompaction, MissedCheck
 from guard_core.rules.base import OwnRule, Stretch, Typed
 from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
+from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.registry import agent_of
 from guard_core.rules.stretch_checks import Counted, StretchChecks
 from guard_core.rules.stretches import stretches_of
@@ -35,6 +36,7 @@ class Explanation(msgspec.Struct, frozen=True):
     agrees: int
     unknown: str = ""
     compared: str = ""
+    kept: tuple[KeptMessages, ...] = ()
     evidence: tuple[StretchEvidence, ...] = ()
 
     @property
@@ -64,6 +66,8 @@ def explain(
     label = _name(session) if agent is None else agent.label
     beside = zip(parts, explained, missed, strict=True)
     evidence = tuple(part.evidence(label, made, passed) for part, made, passed in beside)
+    ruled = [(part.stretch, part.rule) for part in parts]
+    counts = {item.place: item.decision_tokens for made in explained for item in made}
     return Explanation(
         stretches=stretches,
         rules=tuple(part.rule for part in parts if part.rule is not None),
@@ -74,6 +78,7 @@ def explain(
         agrees=sum(item.agrees for item in evidence),
         unknown="" if agent is not None else _name(session),
         compared="" if agent is None else agent.counter(_main(stretches)).words,
+        kept=tuple(kept_messages(session, ledger, agent, ruled, counts)),
         evidence=evidence,
     )
 

@@ -14,9 +14,11 @@ from guard_core.rules.base import (
     RESERVES,
     Agent,
     Hypothesis,
+    Keeps,
     Moment,
     OwnRule,
     RuleSetting,
+    Shape,
     Stretch,
     Typed,
     chosen,
@@ -78,12 +80,16 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(text, window - size - reserved, changes + 1)
 
 
+# Source: revision 31e22f65 of OpenCode; what does not fit is summarised
+KEEPS = Keeps("the summary and the newest messages, a quarter of the threshold, at most 15,000 tokens", Shape.TAIL)
+
 AGENT = Agent(
     format="opencode",
     label="OpenCode",
     rule=rule,
     variants=variants,
     counter=lambda _: LAST_TOTAL,
+    keeps=lambda _, __: KEEPS,
     names={
         "max_output_tokens": "the model's limit of output, in tokens",
         "input_limit": "the model's limit of input, in tokens, where it has one",

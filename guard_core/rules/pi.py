@@ -13,8 +13,10 @@ from guard_core.rules.base import (
     RESERVES,
     Agent,
     Hypothesis,
+    Keeps,
     Moment,
     OwnRule,
+    Shape,
     Stretch,
     Typed,
     chosen,
@@ -53,6 +55,9 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(f"{window:,} − {size:,} (reserve)", window - size, other + (size != reserve))
 
 
+# keepRecentTokens of pi, by its own estimate (characters / 4), which walks whole messages back from the newest
+KEEPS = Keeps("the summary and the newest messages, back to where they reach 20,000 tokens", Shape.TAIL)
+
 AGENT = Agent(
     format="pi",
     label="pi",
@@ -60,5 +65,6 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: LAST_TOTAL,
     records_count=True,
+    keeps=lambda _, __: KEEPS,
     names={"reserve_tokens": "reserveTokens, in tokens"},
 )

@@ -24,6 +24,7 @@ def report(session: Session, explanation: Explanation) -> dict[str, Any]:
         "rules": [{**_place(stretch), **_fields(rule)} for stretch, rule in pairs],
         "compactions": [_fields(item) for item in explanation.compactions],
         "missed": [_fields(item) for item in explanation.missed],
+        "kept": [_fields(item) for item in explanation.kept],
         "inference": [_inferred(interval) for interval in explanation.inference],
         "agreement": {"auto": explanation.auto, "agrees": explanation.agrees},
     }
