@@ -10,6 +10,7 @@ from guard_core.sessions import Provenance
 from guard_core.simulator.flow import Flow, Simulation
 from guard_core.trace import CompactionRecord, Term, Trace
 from inspector.pages.shared.card import term_row
+from inspector.pages.shared.flow import fact, stage
 from inspector.pages.shared.numbers import counted, percent, step_number, tokens
 
 AGENT, GUARD, MODEL = "agent", "guard", "model"
@@ -76,19 +77,6 @@ def stages(step: Step) -> list[dict[str, Any]]:
     return [{"number": number, "node": NODES[number - 1], **part(step)} for number, part in enumerate(parts, 1)]
 
 
-def _stage(lane: str, title: str, short: str, text: str, *facts: dict[str, Any], off: bool = False) -> dict[str, Any]:
-    return {"lane": lane, "title": title, "short": short, "text": text, "facts": list(facts), "off": off}
-
-
-def _fact(
-    name: str, value: int | str, how: str, source: str = Provenance.RECOMPUTED, unit: str = "tokens"
-) -> dict[str, Any]:
-    shown = tokens(value) if isinstance(value, int) else value
-    unit = unit.removesuffix("s") if value == 1 else unit
-    row = {"name": name, "value": shown, "unit": unit, "expression": how, "sentence": ""}
-    return {**row, "source": str(source), "as_of": None}
-
-
 def _built(step: Step) -> dict[str, Any]:
     text = (
         "The agent makes a new request for every model call. It copies all events of the session's log into it, from "
@@ -96,14 +84,14 @@ def _built(step: Step) -> dict[str, Any]:
     )
     events = counted(step.events, "message")
     fixed = step.ledger.system_tokens + step.ledger.tools_tokens
-    return _stage(
+    return stage(
         AGENT,
         "A fresh request",
         events,
         text,
-        _fact("events in the log", step.events, "all of them, oldest first", unit="messages"),
-        _fact("system prompt and tools", fixed, "UTF-8 bytes // 4"),
-        _fact("request as built", step.value("heuristic_built"), "the same estimate over all of it"),
+        fact("events in the log", step.events, "all of them, oldest first", unit="messages"),
+        fact("system prompt and tools", fixed, "UTF-8 bytes // 4"),
+        fact("request as built", step.value("heuristic_built"), "the same estimate over all of it"),
     )
 
 
@@ -111,23 +99,23 @@ def _injected(step: Step) -> dict[str, Any]:
     decided, built = step.value("contents_decided"), step.value("contents_built")
     if decided == built or not step.watermark:
         text = "If an earlier step made a summary, it would now replace the events that it covers. There is none."
-        return _stage(GUARD, "No summary to re-inject", "none yet", text, off=True)
+        return stage(GUARD, "No summary to re-inject", "none yet", text, off=True)
     text = (
         f"An earlier step compacted. What it left replaces the first {step.watermark:,} events; that number is the "
         "watermark. Without it the whole log would be back at every step."
     )
     before = step.at - 1
-    return _stage(
+    return stage(
         GUARD,
         "The compacted history is put back",
         f"{built:,} → {decided:,} messages",
         text,
-        _fact(
+        fact(
             "watermark", step.watermark, f"stored at step {step_number(before):,} or before", Provenance.STATE, "events"
         ),
-        _fact("summary", step.value("summary_bytes", before), "stored with it", Provenance.STATE, "bytes"),
-        _fact("messages now", decided, "what the compaction left, and the events since", unit="messages"),
-        _fact("request now", step.value("heuristic_decided"), "UTF-8 bytes // 4"),
+        fact("summary", step.value("summary_bytes", before), "stored with it", Provenance.STATE, "bytes"),
+        fact("messages now", decided, "what the compaction left, and the events since", unit="messages"),
+        fact("request now", step.value("heuristic_decided"), "UTF-8 bytes // 4"),
     )
 
 
@@ -138,7 +126,7 @@ def _counted(step: Step) -> dict[str, Any]:
     )
     facts = [term_row(term, step.at) for term in step.terms if term.name not in DECIDES]
     decided = step.value("decision_tokens")
-    return _stage(GUARD, "Count", tokens(decided) if decided >= 0 else "messages", text, *facts)
+    return stage(GUARD, "Count", tokens(decided) if decided >= 0 else "messages", text, *facts)
 
 
 def _decided(step: Step) -> dict[str, Any]:
@@ -146,11 +134,11 @@ def _decided(step: Step) -> dict[str, Any]:
     facts = [_term(term, step.at) for term in step.terms if term.name in DECIDES]
     decided, threshold = step.value("decision_tokens"), step.value("threshold")
     if not step.terms:
-        return _stage(GUARD, "No decision", "never compacts", "This policy never compacts.", off=True)
+        return stage(GUARD, "No decision", "never compacts", "This policy never compacts.", off=True)
     if decided < 0 or threshold < 0:
-        return _stage(GUARD, "Decide", "compacts" if step.value("fired") else "does not compact", text, *facts)
+        return stage(GUARD, "Decide", "compacts" if step.value("fired") else "does not compact", text, *facts)
     sign = "≥" if decided >= threshold else "<"
-    return _stage(GUARD, "Decide", f"{decided:,} {sign} {threshold:,}", text, *facts)
+    return stage(GUARD, "Decide", f"{decided:,} {sign} {threshold:,}", text, *facts)
 
 
 def _term(term: Term, at: int) -> dict[str, Any]:
@@ -165,18 +153,18 @@ def _compacted(step: Step) -> dict[str, Any]:
     record = step.record
     if record is None:
         text = "Only where the count reaches the threshold: a summariser would write a summary. Not at this step."
-        return _stage(GUARD, "No compaction", "not here", text, off=True)
+        return stage(GUARD, "No compaction", "not here", text, off=True)
     text = (
         "The old messages go to a summariser, and its summary takes their place. What the policy keeps is stored with "
         "the watermark: the log itself is left as it is."
     )
     made = record.passes[-1] if record.passes else None
     facts = [
-        _fact("before", record.tokens_before, "UTF-8 bytes // 4 of the request"),
+        fact("before", record.tokens_before, "UTF-8 bytes // 4 of the request"),
         *(
             [
-                _fact("given to the summariser", made.summariser_tokens, f"{made.summariser_contents:,} messages"),
-                _fact(
+                fact("given to the summariser", made.summariser_tokens, f"{made.summariser_contents:,} messages"),
+                fact(
                     "summary",
                     made.summary_bytes,
                     "the simulator's summariser always writes so much",
@@ -187,11 +175,11 @@ def _compacted(step: Step) -> dict[str, Any]:
             if made
             else []
         ),
-        _fact("after", record.tokens_after, "system prompt, tools, and what the compaction left"),
-        _fact("watermark", step.value("watermark"), "stored for the steps to come", Provenance.STATE, "events"),
+        fact("after", record.tokens_after, "system prompt, tools, and what the compaction left"),
+        fact("watermark", step.value("watermark"), "stored for the steps to come", Provenance.STATE, "events"),
     ]
     short = f"{record.tokens_before:,} → {record.tokens_after:,}"
-    return _stage(GUARD, "Compact", short, text, *facts)
+    return stage(GUARD, "Compact", short, text, *facts)
 
 
 def _called(step: Step) -> dict[str, Any]:
@@ -202,15 +190,15 @@ def _called(step: Step) -> dict[str, Any]:
         "run its tokenizer."
     )
     room = f"{tokens(step.prompt)} {'>' if over else '≤'} {tokens(window)}"
-    return _stage(
+    return stage(
         MODEL,
         "The call overflows" if over else "Call the model",
         f"{tokens(step.prompt)} tokens",
         text,
-        _fact("messages sent", step.value("contents_sent"), "after stages 2 and 5", unit="messages"),
-        _fact("estimate of what is sent", sent, "UTF-8 bytes // 4"),
-        _fact("prompt tokens", step.prompt, f"trunc({sent:,} × {ratio:g})", Provenance.MODELLED),
-        _fact("fits the window?", "no: overflow" if over else "yes", room, Provenance.RECOMPUTED, ""),
+        fact("messages sent", step.value("contents_sent"), "after stages 2 and 5", unit="messages"),
+        fact("estimate of what is sent", sent, "UTF-8 bytes // 4"),
+        fact("prompt tokens", step.prompt, f"trunc({sent:,} × {ratio:g})", Provenance.MODELLED),
+        fact("fits the window?", "no: overflow" if over else "yes", room, Provenance.RECOMPUTED, ""),
     )
 
 
@@ -221,7 +209,7 @@ def _written(step: Step) -> dict[str, Any]:
             if step.reported
             else "This provider reports no usage here, so nothing new is known."
         )
-        return _stage(GUARD, "Read the count", tokens(step.prompt) if step.reported else "no count", text)
+        return stage(GUARD, "Read the count", tokens(step.prompt) if step.reported else "no count", text)
     text = (
         "After the answer two numbers are stored for the next step: what the provider counted, and what had been "
         "estimated for the same request. Together they give the next correction factor."
@@ -230,23 +218,21 @@ def _written(step: Step) -> dict[str, Any]:
     )
     last = step.value("heuristic_sent") if step.last else step.value("last_heuristic_loaded", step.at + 1)
     real = (
-        _fact(
-            "last reported prompt tokens", step.prompt, "what the provider reported at this step", Provenance.MODELLED
-        )
+        fact("last reported prompt tokens", step.prompt, "what the provider reported at this step", Provenance.MODELLED)
         if step.reported
-        else _fact("last reported prompt tokens", "none new", "the provider reports nothing", Provenance.STATE, "")
+        else fact("last reported prompt tokens", "none new", "the provider reports nothing", Provenance.STATE, "")
     )
-    facts = [real, _fact("estimate stored", last, "of the request that was sent", Provenance.STATE)]
+    facts = [real, fact("estimate stored", last, "of the request that was sent", Provenance.STATE)]
     if step.reported and last:
         facts.append(
-            _fact(
+            fact(
                 "factor to come",
                 f"{step.prompt / last:.3f}",
                 f"{step.prompt:,} / {last:,}, then kept within its bounds",
                 unit="×",
             )
         )
-    return _stage(GUARD, "Store the counts", tokens(step.prompt) if step.reported else "no count", text, *facts)
+    return stage(GUARD, "Store the counts", tokens(step.prompt) if step.reported else "no count", text, *facts)
 
 
 def _tools(step: Step) -> dict[str, Any]:
@@ -254,12 +240,12 @@ def _tools(step: Step) -> dict[str, Any]:
     added = (len(step.flow.session.events) if step.last else int(step.ledger.steps["at"][step.at + 1])) - step.events
     if not label.startswith("tool"):
         text = "The model answers in words. The answer is added to the log, and this turn of the user is over."
-        return _stage(
+        return stage(
             AGENT,
             "The answer",
             "no tool",
             text,
-            _fact("added to the log", added, "the answer, and the next question", unit="events"),
+            fact("added to the log", added, "the answer, and the next question", unit="events"),
         )
     chained = label.startswith("tool-chain")
     text = (
@@ -269,15 +255,15 @@ def _tools(step: Step) -> dict[str, Any]:
     )
     calls = 1 if chained else len(step.simulation.turns[step.flow.turns[step.at]].tools)
     facts = (
-        _fact("tool calls", calls, "one after the other" if chained else "in parallel", unit=""),
-        _fact("added to the log", added, "calls and results", unit="events"),
+        fact("tool calls", calls, "one after the other" if chained else "in parallel", unit=""),
+        fact("added to the log", added, "calls and results", unit="events"),
     )
-    return _stage(AGENT, "Tools run", counted(calls, "call"), text, *facts)
+    return stage(AGENT, "Tools run", counted(calls, "call"), text, *facts)
 
 
 def _next(step: Step) -> dict[str, Any]:
     if step.last:
-        return _stage(
+        return stage(
             AGENT, "The session ends", "no further step", "There is no further model call in this scenario.", off=True
         )
     turns, label = step.flow.turns, step.flow.labels[step.at + 1]
@@ -288,13 +274,13 @@ def _next(step: Step) -> dict[str, Any]:
         else "The user writes again, and a new turn begins: from stage 1, with a fresh request over the longer log."
     )
     events = int(step.ledger.steps["at"][step.at + 1])
-    return _stage(
+    return stage(
         AGENT,
         "The next step",
         f"step {step_number(step.at + 1):,}",
         text,
-        _fact("events in the log", events, f"{step.events:,} + {events - step.events:,}", unit="messages"),
-        _fact("what comes", label_words(label), f"step {step_number(step.at + 1):,}", Provenance.RECOMPUTED, ""),
+        fact("events in the log", events, f"{step.events:,} + {events - step.events:,}", unit="messages"),
+        fact("what comes", label_words(label), f"step {step_number(step.at + 1):,}", Provenance.RECOMPUTED, ""),
     )
 
 

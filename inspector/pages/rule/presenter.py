@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from guard_core.rules import Agent, Agreement, Explanation, Interval, OwnRule, RuleSetting
+from guard_core.rules import Agent, Agreement, Explanation, Interval, KeptMessages, KeptVerdict, OwnRule, RuleSetting
 from guard_core.rules.words import agreement_words
 from inspector.pages.session.frame import Frame
-from inspector.pages.shared.numbers import counted, step_number
+from inspector.pages.shared.numbers import DASH, counted, step_number
 
 PREFIX = "set."  # of the parameters in an address or a form that are settings of the rule
 BEFORE, SAVED = "was.", "saved"  # of those that were remembered before, for an undo; present after a change
@@ -20,6 +20,11 @@ COUNTERS = {
     "total": "prompt and output tokens of the last answer",
     "total_pending": "prompt and output tokens of the last answer, and an estimate of what was added since",
     "invocations": "invocations since the last compaction",
+}
+KEPT_BADGES = {
+    KeptVerdict.AGREES: "badge-compaction",
+    KeptVerdict.DIFFERS: "badge-tool",
+    KeptVerdict.NOT_MODELLED: "badge-outline",
 }
 BADGES = {Agreement.AGREES: "badge-compaction", Agreement.NOT_MODELLED: "badge-outline"}
 
@@ -117,10 +122,41 @@ def compactions(explanation: Explanation, page: Frame) -> list[dict[str, Any]]:
                 "threshold": "–" if item.threshold is None else f"{item.threshold:,}",
                 "verdict": str(item.verdict),
                 "badge": BADGES.get(item.verdict, "badge-tool"),
-                "reason": item.reason,
+                "reason": item.reason.replace(">=", "≥"),
             }
         )
     return rows
+
+
+def kept(explanation: Explanation, page: Frame) -> dict[str, Any]:
+    """What each compaction left beside what the rule keeps; empty where there is none."""
+    if not explanation.kept:
+        return {}
+    judged = [item for item in explanation.kept if item.verdict is not KeptVerdict.NOT_MODELLED]
+    agrees = sum(item.verdict is KeptVerdict.AGREES for item in judged)
+    return {
+        "rules": list(dict.fromkeys(item.rule for item in explanation.kept if item.rule)),
+        "agreement": f"{agrees:,} of {len(judged):,} as the rule says" if judged else "",
+        "rows": [_kept_row(item, page) for item in explanation.kept[:LISTED]],
+        "more": max(0, len(explanation.kept) - LISTED),
+    }
+
+
+def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
+    in_session = 0 <= item.step < page.count
+    return {
+        "step": f"{step_number(item.step):,}" if in_session else "none",
+        "url": page.paths["rule"] + page.choice.query(at=step_number(item.step)) + "#flow" if in_session else "",
+        "messages": f"{item.messages:,}",
+        "gone": f"{item.gone:,}",
+        "kept": f"{item.kept:,}, ≈ {item.kept_tokens:,}" if item.kept else "0",
+        "inserted": f"{item.inserted:,}, ≈ {item.inserted_tokens:,}" if item.inserted else "0",
+        "before": DASH if item.before is None else f"{item.before:,}",
+        "after": DASH if item.after is None else f"{item.after:,}",
+        "verdict": str(item.verdict),
+        "badge": KEPT_BADGES[item.verdict],
+        "reason": item.reason,
+    }
 
 
 def missed(explanation: Explanation, page: Frame) -> dict[str, Any] | None:

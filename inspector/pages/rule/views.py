@@ -12,11 +12,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from guard_core.errors import GuardError
-from guard_core.rules import Explanation, agent_of, explain
+from guard_core.rules import Explanation, OwnChecks, agent_of, explain
 from guard_core.rules.words import headline
 from inspector.models import Session
 from inspector.pages.rule import presenter as present
 from inspector.pages.rule import stating
+from inspector.pages.rule.flow import flow
 from inspector.pages.session.frame import Frame, frame
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import sentence
@@ -40,6 +41,8 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "form": present.form(agent, explanation.rule, {**stated, **tried}, errors),
         "stated": present.stated(agent, stated, tried, request.GET),
         "action": reverse("session_rule_settings", args=[page.row.pk]),
+        "flow": flow(page, OwnChecks(page.analysis.head, page.analysis.ledger, explanation)),
+        "kept": present.kept(explanation, page),
         "rows": present.compactions(explanation, page),
         "missed": present.missed(explanation, page),
         "intervals": present.intervals(explanation, page),

@@ -35,7 +35,7 @@ def test_it_says_the_rule_with_its_sum_and_where_the_recording_compacted(client,
     text = page(client, long)
     assert "compacts at 155,000: 200,000 − 32,000 (max output) − 13,000. Recorded at 155,277 and 155,475." in text
     assert "2 of 2 compactions agree with the rule" in text
-    assert text.count("155,277 >= 155,000") == 1
+    assert "155,277 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000" in text
     assert "The threshold is above 154,693 and at most 155,277." in text
 
 
@@ -138,3 +138,55 @@ def test_a_session_without_a_rule_takes_no_setting(client, store):
     row = store(transcript("homemade"))
     assert save(client, row, max_output_tokens="8192").status_code == 302
     assert RuleSetting.unscoped.count() == 0
+
+
+# -- the flow of one check, and what was kept
+
+
+def test_the_flow_shows_the_numbers_of_the_chosen_step(client, store):
+    row = store(transcript())
+    text = page(client, row, "?at=3")
+    assert "How it decided before step 3" in text
+    assert "151,010 < 155,000 = 200,000 − 32,000 (max output) − 13,000" in text
+    assert "No compaction: 3,990 tokens remain to the threshold." in text
+    assert "+1,000" in text
+
+
+def test_the_flow_begins_at_the_first_compaction(client, store):
+    text = page(client, store(transcript(tokens_after=900)))
+    assert "How it decided before step 4" in text
+    assert "155,010 ≥ 155,000" in text
+    assert "summarised or dropped 7 messages of 7 messages sent before" in text
+    assert "This file: as the rule says." in text
+    assert "size after, by the agent 900 tokens" in text
+
+
+def test_each_box_of_the_drawing_is_a_link_to_its_stage(client, store):
+    content = client.get(reverse("session_rule", args=[store(transcript()).pk])).content.decode()
+    for number in range(1, 8):
+        assert f'href="#stage-{number}"' in content
+        assert f'id="stage-{number}"' in content
+
+
+@pytest.mark.parametrize("at", ["0", "99", "many", "1"])
+def test_an_address_without_such_a_step_shows_the_nearest(client, store, at):
+    assert "How it decided before step" in page(client, store(transcript()), f"?at={at}")
+
+
+@pytest.mark.parametrize(
+    ("format_", "version"), [("pi", ""), ("codex", ""), ("crush", ""), ("claude-code", "2.1.330"), ("gemini-cli", "")]
+)
+def test_every_check_of_every_rule_has_its_flow(client, store, format_, version):
+    row = store(transcript(format_, version))
+    for at in range(1, 5):
+        assert f"How it decided before step {at}" in page(client, row, f"?at={at}")
+
+
+def test_without_a_rule_there_is_no_flow(client, store):
+    assert "How it decided" not in page(client, store(transcript("homemade")))
+
+
+def test_what_was_kept_is_compared_with_the_rule(client, store):
+    text = page(client, store(transcript()))
+    assert "1 of 1 as the rule says" in text
+    assert "By its rule it keeps the summary alone" in text

@@ -1,0 +1,192 @@
+"""One check by the agent's own rule for a newcomer: seven stages, each with its numbers and where they come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.rules import Decision, Explanation, KeptMessages, OwnChecks, OwnRule
+from guard_core.rules.words import decision_words, inequality
+from guard_core.sessions import Provenance
+from guard_core.trace import Term
+from inspector.figures.flow import drawing
+from inspector.pages.session.frame import Frame, other_step_note, step_of
+from inspector.pages.shared.card import term_row
+from inspector.pages.shared.flow import fact, stage
+from inspector.pages.shared.numbers import DASH, counted, percent, step_number, tokens
+
+AGENT, RULE, MODEL = "agent", "rule", "model"
+LANES = ((AGENT, "Agent"), (RULE, "Rule"), (MODEL, "Model"))
+NODES = ("Last answer", "What came since", "Count", "Threshold", "Decide", "Compact", "Call the model")
+LAST_ANSWER = ("prompt tokens of the last answer", "output tokens of it")
+ADDED = "estimate of what was added since"
+MESSAGES = "messages"
+
+
+def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
+    """The flow of the check before the step of the address, else before the first compaction; None where the rule is
+    not known or nothing was called."""
+    explanation = checks.explanation
+    if not explanation.rules or not page.count:
+        return None
+    made = sorted({item.step for item in explanation.compactions if item.step < page.count})
+    at = step_of(page.request, "at", page.count, made[0] if made else page.count - 1)
+    decision = checks.at(at)
+    kept = _kept_at(explanation, decision)
+    stages = [
+        {"number": number, "node": node, **part}
+        for number, (node, part) in enumerate(zip(NODES, _stages(page, decision, kept, at), strict=True), 1)
+    ]
+    return {
+        "at": step_number(at),
+        "count": page.count,
+        "note": other_step_note(page.request, at, page.count),
+        "sentence": decision_words(decision),
+        "inequality": inequality(decision),
+        "stages": stages,
+        "drawing": drawing(stages, LANES),
+        "label": f"{len(stages)} stages in three lanes: agent, rule, model",
+        "bars": _bars(page, decision, at),
+        "links": list(_links(page, made, at)),
+        "action": page.paths["rule"],
+        "hidden": list(page.choice.pairs().items()),
+        "step_url": page.step_url(at),
+    }
+
+
+def _kept_at(explanation: Explanation, decision: Decision) -> KeptMessages | None:
+    """What the compaction at this check left."""
+    item = decision.compaction
+    return None if item is None else next((kept for kept in explanation.kept if kept.place == item.place), None)
+
+
+def _stages(page: Frame, decision: Decision, kept: KeptMessages | None, at: int) -> list[dict[str, Any]]:
+    rule = decision.rule
+    assert rule is not None
+    terms = {term.name: term for term in decision.terms}
+    return [
+        _answered(terms, at),
+        _added(terms, at),
+        _counted(decision, terms, at),
+        _threshold(rule, decision, terms, at),
+        _decided(decision),
+        _compacted(decision, kept),
+        _called(page, at),
+    ]
+
+
+def _answered(terms: dict[str, Term], at: int) -> dict[str, Any]:
+    known = [terms[name] for name in LAST_ANSWER if name in terms]
+    text = "With each answer the provider says how large the request was, and how long the answer is."
+    short = f"{sum(int(term.value) for term in known):,}" if known else DASH
+    return stage(MODEL, "The last answer was counted", short, text, *(term_row(t, at) for t in known), off=not known)
+
+
+def _added(terms: dict[str, Term], at: int) -> dict[str, Any]:
+    if ADDED not in terms:
+        text = "What was added to the conversation since is not part of this agent's count."
+        return stage(AGENT, "What came since is not counted", "–", text, off=True)
+    text = "Results of tools, and what else came since, have no count of the provider yet: the agent estimates them."
+    term = terms[ADDED]
+    return stage(AGENT, "What came since is estimated", f"+{int(term.value):,}", text, term_row(term, at))
+
+
+def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, Any]:
+    if "count" not in terms:
+        text = f"There is nothing to compare: {decision.reason}."
+        return stage(RULE, "No count", DASH, text, off=True)
+    where = "The agent wrote this number into its recording." if decision.recorded is not None else ""
+    if decision.recorded is not None and decision.computed not in (None, decision.recorded):
+        where += f" The numbers of the file add up to {decision.computed:,}."
+    text = f"The sum is what the rule looks at. {where}".strip()
+    return stage(RULE, "The count", tokens(decision.count), text, term_row(terms["count"], at))
+
+
+def _threshold(rule: OwnRule, decision: Decision, terms: dict[str, Term], at: int) -> dict[str, Any]:
+    names = [item.name.replace("_", " ") for item in rule.settings]
+    facts = [term_row(terms[name], at) for name in (*names, "threshold") if name in terms]
+    if rule.threshold is None:
+        return stage(RULE, "No threshold", "none", f"{rule.reason[:1].upper()}{rule.reason[1:]}.", *facts, off=True)
+    text = f"Compared {rule.checks}. Settings that the file does not hold are at their defaults, or typed in."
+    return stage(RULE, "The threshold", tokens(rule.threshold), text, *facts)
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    short = inequality(decision).partition(" = ")[0]
+    fires = decision.compaction is not None
+    title = "It compacts" if fires else "It does not compact"
+    return stage(RULE, title, short if len(short) < 24 else "no threshold", decision_words(decision))
+
+
+def _compacted(decision: Decision, kept: KeptMessages | None) -> dict[str, Any]:
+    if decision.compaction is None or kept is None:
+        text = "Only where the rule fires: a summary would take the place of the old messages. Not at this step."
+        return stage(AGENT, "No compaction", "not here", text, off=True)
+    facts = [
+        fact("summarised or dropped", kept.gone, f"of {counted(kept.messages, 'message')} sent before", unit=MESSAGES),
+        fact("kept as they were", kept.kept, f"about {kept.kept_tokens:,} tokens, bytes / 4", unit=MESSAGES),
+        *([fact("shortened", kept.rewritten, "kept in another form", unit=MESSAGES)] if kept.rewritten else []),
+        fact("put in", kept.inserted, f"about {kept.inserted_tokens:,} tokens, bytes / 4", unit=MESSAGES),
+    ]
+    if kept.said_after is not None:
+        facts.append(fact("size after, by the agent", kept.said_after, "", Provenance.RECORDER))
+    text = f"The rule keeps {kept.rule}." if kept.rule else "What this agent keeps is not known here."
+    words = f" This file: {kept.verdict}{f' ({kept.reason})' if kept.reason else ''}." if kept.rule else ""
+    after = DASH if kept.after is None else f"{kept.after:,}"
+    return stage(AGENT, "Compact", f"to {after}" if kept.after else f"{kept.gone:,} gone", text + words, *facts)
+
+
+def _called(page: Frame, at: int) -> dict[str, Any]:
+    recorded = int(page.analysis.ledger.steps["prompt_tokens"][at])
+    text = "The request goes out, with whatever the compaction left. Its count is where the next check begins."
+    if recorded <= 0:
+        return stage(MODEL, "Call the model", "not counted", text)
+    how = f"{percent(recorded, page.analysis.facts.window.value, 1)} of the window"
+    return stage(
+        MODEL, "Call the model", f"{recorded:,}", text, fact("prompt tokens", recorded, how, Provenance.PROVIDER)
+    )
+
+
+def _bars(page: Frame, decision: Decision, at: int) -> list[dict[str, Any]]:
+    """What was counted, in its parts, and the request that was sent, on one scale with threshold and window."""
+    rule = decision.rule
+    window = next((int(item.value) for item in rule.settings if item.name == "window" and item.value), 0) if rule else 0
+    threshold = (rule.threshold if rule is not None else None) or 0
+    sent = max(0, int(page.analysis.ledger.steps["prompt_tokens"][at]))
+    kinds = dict(zip((*LAST_ANSWER, ADDED), ("provider", "calibrated", "gone"), strict=True))
+    parts = [(kinds[term.name], int(term.value)) for term in decision.terms if term.name in kinds]
+    count = decision.count or 0
+    if not parts or sum(size for _, size in parts) != count:
+        parts = [("provider", count)]
+    scale = 1.02 * max(window, threshold, count, sent, 1)
+    rows = (("what was counted before it", count, parts), ("the request of this step", sent, [("provider", sent)]))
+    return [
+        {
+            "label": label,
+            "value": tokens(value),
+            "parts": [{"kind": kind, "width": f"{100 * size / scale:.2f}"} for kind, size in sizes if size > 0],
+            "threshold": f"{100 * threshold / scale:.2f}" if threshold > 0 else "",
+            "window": f"{100 * window / scale:.2f}" if window else "",
+        }
+        for label, value, sizes in rows
+        if value > 0
+    ]
+
+
+def _links(page: Frame, made: list[int], at: int) -> list[dict[str, str]]:
+    """To the steps before and after, and to the compactions before and after."""
+    before, after = [step for step in made if step < at], [step for step in made if step > at]
+    places = (
+        ("‹ ▼", "previous compaction", before[-1] if before else None),
+        ("‹", "previous step", at - 1 if at else None),
+        ("›", "next step", at + 1 if at + 1 < page.count else None),
+        ("▼ ›", "next compaction", after[0] if after else None),
+    )
+    path = page.paths["rule"]
+    return [
+        {
+            "sign": sign,
+            "title": title,
+            "url": "" if step is None else path + page.choice.query(at=step_number(step)) + "#flow",
+        }
+        for sign, title, step in places
+    ]
