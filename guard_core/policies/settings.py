@@ -119,6 +119,14 @@ class KnownProblem(msgspec.Struct, frozen=True):
     source: str
 
 
+class PublishedResult(msgspec.Struct, frozen=True):
+    """What somebody measured of a system, beside what is computed here of the same. `help` is a sentence."""
+
+    name: str
+    help: str
+    source: str
+
+
 class SummariserPrompt(msgspec.Struct, frozen=True):
     """What a summariser is sent: its instructions and the conversation."""
 
@@ -152,7 +160,8 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     a recording of the policy's own agent gives. `summarises`: does it ask for summaries at all. `prompt` writes
     out what the summariser is sent for some messages under a window, where that is known. `known_problems` are those
     that the policy reproduces. `judged_by` are recorded runs of the library that the policy equals. `parts_pairs` says,
-    where it does, when the library sends a tool call without its result or a result without its call.
+    where it does, when the library sends a tool call without its result or a result without its call. `results` are
+    those that somebody published, beside ours.
     """
 
     name: str
@@ -166,6 +175,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     summarises: bool = True
     prompt: Callable[[Policy, int, Iterable[Event]], SummariserPrompt] | None = None
     known_problems: tuple[KnownProblem, ...] = ()
+    results: tuple[PublishedResult, ...] = ()
     judged_by: RecordedRuns | None = None
     parts_pairs: str = ""
 

@@ -20,7 +20,7 @@ from guard_core.forms.base import Columns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import TOOL, USER, Costs, roles_of
-from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, RecordedRuns, Setting
+from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, PublishedResult, RecordedRuns, Setting
 from guard_core.usage import normal
 from guard_core.views import Span
 
@@ -131,6 +131,15 @@ class LastObservations(ListPolicy):
         return Outcome(normal(spans), state)
 
 
+# Saved prompt tokens with 10 observations kept, SWE-bench Verified, published and as guard_core.masking predicts them.
+_PUBLISHED = (
+    ("Qwen3-Coder 480B", 57.9, 59.1),
+    ("Qwen3 32B", 51.3, 56.1),
+    ("Qwen3 32B, thinking", 31.6, 35.2),
+    ("Gemini 2.5 Flash", 77.5, 64.5),
+    ("Gemini 2.5 Flash, thinking", 69.4, 61.9),
+)
+_PREDICTED = "arXiv 2508.21433, table of instance costs; ours by `python -m guard_core masking`"
 _SOURCE = "specification of new policies, section 2; SWE-agent, history_processors.py"
 KIND = PolicyKind(
     LastObservations.name,
@@ -174,4 +183,13 @@ KIND = PolicyKind(
     (Profile(CURRENT, "2025: with polling"), Profile(FIRST, "version 0.0.1")),
     summarises=False,
     judged_by=RecordedRuns("sweagent", "last_n_observations", settings={"profile": FIRST}),
+    results=tuple(
+        PublishedResult(
+            model,
+            f"It saved {published} % of all prompt tokens. From the turns of the runs without it alone, "
+            f"{predicted} % is predicted: {predicted - published:+.1f} points, for the turns changed.",
+            _PREDICTED,
+        )
+        for model, published, predicted in _PUBLISHED
+    ),
 )

@@ -41,6 +41,7 @@ def policy(request: HttpRequest, name: str) -> HttpResponse:
         "profiles": present.profiles(kind, profile, request.path),
         "settings": present.settings(kind),
         "problems": kind.known_problems,
+        "results": kind.results,
         "examples": present.examples(examples, shown, request.path, profile if wanted else ""),
         "about": flow.about(shown),
         "stages": stages,

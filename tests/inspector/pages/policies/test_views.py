@@ -36,6 +36,7 @@ def test_a_policy_has_its_settings_profiles_problems_and_examples(client, db, ki
         assert setting.source in text
     assert all(profile.name in text and profile.help in text for profile in kind.profiles)
     assert all(problem.help in text for problem in kind.known_problems)
+    assert all(result.help in text for result in kind.results)
     assert all(sample.title in text for sample in SAMPLES.values())
     assert "One decision: the bundled session" in text
 
