@@ -186,11 +186,11 @@ def _related(served: Running) -> Answer:
 
 @pytest.fixture(scope="package")
 def big(served: Running) -> str:
-    """The address of a session of 50,000 steps."""
+    """The address of a session of 12,000 steps: far more than a page shows, or a chart has points."""
     from guard_core.recordings.formats import native
     from guard_core.simulator.samples import big_session
 
-    answer = served.upload("big.jsonl", native.write(big_session()))
+    answer = served.upload("big.jsonl", native.write(big_session(12_000, 60)))
     assert "location" in answer.headers, (answer.status, answer.text[:300])
     return followed(served, answer.headers["location"])
 

@@ -1,4 +1,8 @@
-"""A page as it looks: loaded once, then held against axe and its window in every theme and at every width."""
+"""A page as it looks: loaded once, then held against its window and axe in every theme and at every width.
+
+Every rule of axe is asked where the page is narrowest and widest, once in each theme; of the wide page in the dark,
+which no other look shows, only the contrasts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,14 @@ from tests.browser.conftest import shot, wait
 
 AXE = Path(__file__).parent / "vendor/axe-4.14.1.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-LOOKS = ((360, "dark"), (360, "light"), (900, "dark"), (1440, "light"), (1440, "dark"))  # pixels, colour scheme
+CONTRAST = ["color-contrast"]
+LOOKS = (  # pixels, colour scheme, rules
+    (360, "dark", RULES),
+    (360, "light", []),
+    (900, "dark", []),
+    (1440, "light", RULES),
+    (1440, "dark", CONTRAST),
+)
 WRONG = """async (rules) => {
   const { violations } = await axe.run(document, { runOnly: rules, resultTypes: ["violations"] });
   return violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.target} ${node.failureSummary}`));
@@ -22,23 +33,26 @@ UNDECIDED = """async () => {
 FITS = "document.documentElement.scrollWidth <= innerWidth"  # nothing must be scrolled sideways to be seen
 
 
-def complaints(page, *, contrasts: bool = False) -> list[str]:
+def complaints(page, rules: list[str] = RULES, *, contrasts: bool = False) -> list[str]:
     """What is not accessible on the page as it looks now; with `contrasts` also those that axe cannot work out."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
-    return page.evaluate(WRONG, RULES) + (page.evaluate(UNDECIDED) if contrasts else [])
+    return (page.evaluate(WRONG, rules) if rules else []) + (page.evaluate(UNDECIDED) if contrasts else [])
 
 
 def check_looks(page, name: str, contrasts: tuple[int, ...] = (), **picture) -> None:
     """The page, as it is loaded, is accessible and fits in every theme and at every width.
 
-    `contrasts`: the widths at which nothing may lie on a text so that its contrast cannot be worked out.
+    `contrasts`: the widths at which nothing may lie on a text so that its contrast cannot be worked out; what lies on
+    what depends on no theme.
     """
-    for width, theme in LOOKS:
+    undecided = set(contrasts)
+    for width, theme, rules in LOOKS:
         show(page, width, theme)
         shot(page, f"{name}-{width}-{theme}", **picture)
         wait(page, FITS)  # a chart follows a new width a moment later
-        found = complaints(page, contrasts=width in contrasts)
+        found = complaints(page, rules, contrasts=width in undecided)
+        undecided.discard(width)
         assert not found, "\n".join([f"{name} at {width} pixels, {theme}:", *found])
 
 

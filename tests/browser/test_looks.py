@@ -90,9 +90,9 @@ def test_reduced_motion_leaves_nothing_moving(open_page, sessions):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "steps?at=30000", "steps?at=30000&side=replayed", "c/101/", "c/51/?side=replayed", "?table=40000"]
+    "path", ["", "steps?at=8000", "steps?at=8000&side=replayed", "c/41/", "c/11/?side=replayed", "?table=10000"]
 )
-def test_a_session_of_fifty_thousand_steps_stays_small(open_page, big, path):
+def test_the_pages_of_a_session_of_twelve_thousand_steps_stay_small(open_page, big, path):
     page = open_page()
     page.goto(big + path)
     if page.locator("[data-figure]").count():
