@@ -15,6 +15,7 @@ from guard_core.corpus.report import report
 from guard_core.corpus.words import change_words, cluster_words, evidence_words, formula_words, tally_words
 from guard_core.errors import GuardError, UnknownFormat
 from guard_core.recordings import read
+from guard_core.recordings.reading.folders import sessions_in
 from guard_core.rules import explain
 from guard_core.rules.evidence import Cause
 from guard_core.sessions import Session
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sessions(paths: Iterable[Path], unread: list[tuple[Path, str]]) -> Iterator[Named]:
-    """The sessions of files and of all files in folders; what cannot be read goes to `unread` with the reason."""
+    """The sessions of files and of all files in folders, those of one session together; what cannot be read goes to
+    `unread` with the reason."""
     for path in _files(paths):
         try:
             for number, session in enumerate(read(path).sessions, 1):
@@ -76,7 +78,7 @@ def _sessions(paths: Iterable[Path], unread: list[tuple[Path, str]]) -> Iterator
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        yield from (item for item in sorted(path.rglob("*")) if item.is_file()) if path.is_dir() else (path,)
+        yield from sessions_in(path) if path.is_dir() else (path,)
 
 
 def _distinct(sessions: Iterable[Named]) -> list[Named]:

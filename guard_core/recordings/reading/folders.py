@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from guard_core.errors import DamagedRecording, LimitExceeded
@@ -37,6 +37,14 @@ def session_folders(paths: Iterable[str]) -> dict[str, list[str]]:
                     folders[folder] = inside
                     held.update(inside)
     return folders
+
+
+def sessions_in(folder: Path) -> Iterator[Path]:
+    """All files below a folder in the order of their names; of those that are one session together their folder."""
+    places = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    whole = session_folders(places)
+    held = {place for inside in whole.values() for place in inside}
+    yield from (folder / place for place in sorted({*places, *whole} - held))
 
 
 def _below(every: list[str], folder: str) -> list[str]:

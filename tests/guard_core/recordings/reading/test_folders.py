@@ -2,7 +2,7 @@
 
 import zipfile
 
-from guard_core.recordings.reading.folders import pack, session_folders
+from guard_core.recordings.reading.folders import pack, session_folders, sessions_in
 from guard_core.recordings.reading.limits import Limits
 
 KIMI = ["w/s1/context.jsonl", "w/s1/context_1.jsonl", "w/s1/subagents/a1/context.jsonl", "w/s1/wire.jsonl"]
@@ -40,3 +40,14 @@ def test_the_same_folder_gives_the_same_bytes(tmp_path):
         wanted.reverse()
     assert archives[0].read_bytes() == archives[1].read_bytes()
     assert zipfile.ZipFile(archives[0]).namelist() == ["s1/context.jsonl", "s1/wire.jsonl"]
+
+
+def test_the_files_of_a_session_are_walked_as_one(tmp_path):
+    for place in ("a.jsonl", "s1/context.jsonl", "s1/state.json", "s1/wire.jsonl"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("{}")
+    assert [path.relative_to(tmp_path).as_posix() for path in sessions_in(tmp_path)] == [
+        "a.jsonl",
+        "s1",
+        "s1/state.json",
+    ]
