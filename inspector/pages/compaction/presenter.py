@@ -184,7 +184,7 @@ def sentence(item: Compaction) -> str:
 
 
 def decision(trace: Trace, step: int, reason: str) -> str:
-    """What the policy compared, in its own estimate; its own words where it compares no tokens."""
+    """What the policy compared, in its own estimate; its own words where it compares no estimate with a factor."""
     names = ("decision_tokens", "threshold", "heuristic_decided")
     decided, threshold, heuristic = (int(trace.columns[name][step]) for name in names)
     if decided < 0 or threshold < 0:
@@ -211,7 +211,12 @@ def pass_rows(record: CompactionRecord) -> list[dict[str, str]]:
             "after": f"{counted(one.contents_after, 'message')}, {tokens(one.tokens_after)}",
             "note": ", ".join(
                 word
-                for word, on in (("failed", one.failed), ("mechanical summary", one.fallback), ("empty", one.empty))
+                for word, on in (
+                    ("failed", one.failed),
+                    ("mechanical summary", one.fallback),
+                    ("empty", one.empty),
+                    ("no summary asked for", not one.summariser_contents),
+                )
                 if on
             ),
         }
