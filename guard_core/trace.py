@@ -136,6 +136,14 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False
     notes: tuple[str, ...] = ()
 
 
+def given_to_summarisers(passes: tuple[Pass, ...]) -> View:
+    """What the summariser was given in the first pass of a compaction, in all of its calls: calls of one pass have the
+    same before and after."""
+    ends = [(one.tokens_in, one.tokens_after) for one in passes]
+    calls = [one for one, end in zip(passes, ends, strict=True) if end == ends[0]]
+    return tuple(segment for one in calls for segment in one.summariser_view)
+
+
 class Head(NamedTuple):
     """How a request is made at some steps: `view`, then the log's events from `kept_from` on, in `form` where one is
     named."""

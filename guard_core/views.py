@@ -59,6 +59,13 @@ def content_count(view: View) -> int:
     return count
 
 
+def held_events(view: View) -> Iterator[Span]:
+    """The ranges of log events that the view still holds, as they are or in a form, in the view's order."""
+    for segment in view:
+        if isinstance(segment, Span) and segment.start < segment.stop:
+            yield segment
+
+
 def kept_events(view: View) -> Iterator[range]:
     """The ranges of log events that the view still holds as they are, in the view's order."""
     for segment in view:

@@ -13,8 +13,8 @@ from guard_core.attribution import Attribution, PriceList
 from guard_core.events import Event, Role, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ledger
 from guard_core.sessions import RecordedCompaction
-from guard_core.trace import CompactionRecord, Trace
-from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, kept_events
+from guard_core.trace import CompactionRecord, Trace, given_to_summarisers
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, held_events
 from inspector.pages.shared.numbers import counted, message_number, tokens
 from inspector.pages.shared.parts import role_of, summary_line
 from inspector.pages.shared.requests import DROPPED, INSERTED, KEPT, REPEATED, REWRITTEN, SUMMARISED
@@ -42,6 +42,7 @@ class Compaction:
     notes: tuple[str, ...] = ()
     agent_before: int | None = None  # the agent's own figures, in tokens
     agent_after: int | None = None
+    dropped: int = 0  # messages that were dropped before the summariser
 
     @property
     def recorded(self) -> bool:
@@ -81,12 +82,13 @@ def replayed_compaction(records: Sequence[CompactionRecord], index: int, at: int
         step=item.step,
         at=at,
         before=item.before,
-        sent=item.passes[0].summariser_view if item.passes else (),
+        sent=(sent := given_to_summarisers(item.passes)),
         after=item.after,
-        kind="fallback" if any(one.fallback for one in item.passes) else "summary",
+        kind="fallback" if any(one.fallback for one in item.passes) else "summary" if sent else "edit",
         trigger=item.reason,
         evidence="replayed",
         notes=item.notes,
+        dropped=sum(one.dropped_before_summariser for one in item.passes),
     )
 
 
@@ -95,7 +97,7 @@ def columns_of(item: Compaction) -> NDArray[np.int8]:
     bits = np.zeros(item.at, dtype=np.int8)
     views = ((item.before, BEFORE), (item.sent or (), SENT), (item.after, AFTER))
     for view, bit in views:
-        for span in kept_events(view):
+        for span in held_events(view):
             bits[span.start : min(span.stop, item.at)] |= bit
     for segment in item.after:
         if isinstance(segment, Rewritten) and segment.event < item.at:
@@ -103,7 +105,7 @@ def columns_of(item: Compaction) -> NDArray[np.int8]:
     return bits
 
 
-def states_of(item: Compaction, bits: NDArray[np.int8]) -> NDArray[Any]:
+def states_of(item: Compaction, bits: NDArray[np.int8], ledger: Ledger) -> NDArray[Any]:
     """The fate of each event that the request held before: kept, rewritten, summarised, dropped; "" for the others."""
     states = np.full(len(bits), "", dtype="U12")
     held = (bits & BEFORE) > 0
@@ -113,10 +115,21 @@ def states_of(item: Compaction, bits: NDArray[np.int8]) -> NDArray[Any]:
     states[held & ~kept & seen] = gone
     states[held & ~kept & ~seen] = DROPPED
     states[held & kept] = KEPT
+    states[held & kept & (_changed(item.after, ledger, item.at) & ~_changed(item.before, ledger, item.at))] = REWRITTEN
     for segment in item.after:
         if isinstance(segment, Rewritten) and segment.event < len(states):
             states[segment.event] = REWRITTEN
     return states
+
+
+def _changed(view: View, ledger: Ledger, at: int) -> NDArray[np.bool_]:
+    """Which events before `at` a view holds in a form that changes them."""
+    changed = np.zeros(at, dtype=np.bool_)
+    for span in held_events(view):
+        if span.form:
+            place = slice(span.start, min(span.stop, at))
+            changed[place] = ledger.changed_by(span.form)[place]
+    return changed
 
 
 def counts(states: NDArray[Any], attribution: Attribution) -> list[dict[str, Any]]:
@@ -187,13 +200,9 @@ def decision(trace: Trace, step: int, reason: str) -> str:
     """What the policy compared, in its own estimate; its own words where it compares no estimate with a factor."""
     names = ("decision_tokens", "threshold", "heuristic_decided")
     decided, threshold, heuristic = (int(trace.columns[name][step]) for name in names)
-    if decided < 0 or threshold < 0:
+    if decided < 0 or threshold < 0 or "correction" not in trace.columns:
         return f"The policy compacts: {reason}." if reason else ""
     compared = f"{decided:,} {'≥' if decided >= threshold else '<'} {threshold:,}"
-    if "correction" not in trace.columns:
-        return (
-            f"The policy compares its count with its threshold: {compared}. Its estimate of the request: {heuristic:,}."
-        )
     factor = float(trace.columns["correction"][step])
     how = f"UTF-8 bytes // 4 = {heuristic:,}" + ("" if np.isnan(factor) else f", factor {factor:.3f}")
     return f"The policy decides by its own estimate: {compared} ({how})."
@@ -225,25 +234,25 @@ def pass_rows(record: CompactionRecord) -> list[dict[str, str]]:
 
 
 def row(
-    index: int, event: Event | None, state: str, bits: int, ledger: Ledger, attribution: Attribution, exact: bool
+    index: int, event: Event | None, state: str, bits: int, ledger: Ledger, attribution: Attribution, shown: int | None
 ) -> dict[str, Any]:
-    """One message in the three columns, in attributed prompt tokens. `exact`: is the summariser's input known."""
+    """One message in the three columns, in attributed prompt tokens. `shown` are the bytes of it that the summariser's
+    prompt has; None: what the summariser was given is not known."""
     size, whole = int(attribution.tokens[index]), int(ledger.events["bytes"][index])
-    shown = min(whole, int(ledger.events["transcript_bytes"][index]))
     return {
         "number": message_number(index),
         "role": role_of(event) if event else "",
         "line": summary_line(event, 120) if event else "",
         "state": state,
         "before": tokens(size) if bits & BEFORE else "",
-        "sent": ("" if not bits & SENT else _sent_words(size, shown, whole)) if exact else "?",
+        "sent": ("" if not bits & SENT else _sent_words(size, min(shown, whole), whole)) if shown is not None else "?",
         "after": tokens(size) if bits & AFTER and state != REWRITTEN else ("rewritten" if state == REWRITTEN else ""),
     }
 
 
 def _sent_words(size: int, shown: int, whole: int) -> str:
     """What the summariser's prompt shows of a message: all of it, or its name only. `shown` and `whole` in bytes."""
-    if shown == 0:
+    if shown == 0 < whole:
         return "nothing of it"
     return f"{round(size * shown / whole):,} of {size:,}" if shown < whole * 0.9 else tokens(size)
 

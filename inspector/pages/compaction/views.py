@@ -14,8 +14,9 @@ from django.views.decorators.http import require_GET
 from guard_core.bridge import recorded_bridge, replayed_bridge
 from guard_core.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
+from guard_core.forms import get_form
 from guard_core.sessions import Provenance
-from guard_core.views import View, content_count
+from guard_core.views import View, content_count, held_events
 from inspector.pages.compaction import bridge as bridges
 from inspector.pages.compaction import presenter
 from inspector.pages.compaction import price as prices
@@ -94,7 +95,7 @@ def _item(page: Frame, side: str, index: int) -> Compaction:
 def _head(page: Frame, item: Compaction) -> dict[str, Any]:
     found, index, made = page.analysis, item.index, _count(page, item.side)
     side = "" if item.recorded else "replayed"
-    states = presenter.states_of(item, presenter.columns_of(item))
+    states = presenter.states_of(item, presenter.columns_of(item), found.ledger)
     return {
         "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {made:,}",
         "badges": presenter.badges(item),
@@ -107,7 +108,7 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "fates": _fates(presenter.counts(states, found.attribution)),
         "texts": _texts(page, item),
         "prompt": _prompt(page, item),
-        "unseen": _unseen(item, states),
+        "unseen": _unseen(page, item, states),
         "price": prices.price_of(found, item, step_url=page.step_url),
         "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
     }
@@ -211,22 +212,28 @@ def _messages(page: Frame, view: View) -> list[Event]:
     return [event for event in picked if event is not None]
 
 
-def _unseen(item: Compaction, states: Any) -> str:
-    """What was dropped before the summariser saw it, in words."""
+def _unseen(page: Frame, item: Compaction, states: Any) -> str:
+    """What the summariser was not shown, in words; "" where none was asked."""
     if item.sent is None:
         return "Unknown: the recording does not say what the summariser was not shown."
+    if not item.sent:
+        return ""
+    said = []
     dropped = np.flatnonzero(states == requests.DROPPED)
-    words = "Arguments of tool calls and the content of tool results: its prompt only names them."
-    if not len(dropped):
-        return words
-    first, last = message_number(int(dropped[0])), message_number(int(dropped[-1]))
-    return f"{counted(len(dropped), 'message')} (#{first} to #{last}), dropped to fit its own window. {words}"
+    if len(dropped):
+        first, last = message_number(int(dropped[0])), message_number(int(dropped[-1]))
+        why = ", dropped to fit its own window" if item.dropped else ""
+        said.append(f"{counted(len(dropped), 'message')} (#{first} to #{last}){why}.")
+    if page.choice.kind.prompt is not None:
+        said.append("Arguments of tool calls and the content of tool results: its prompt only names them.")
+    cut = dict.fromkeys(get_form(span.form).words for span in held_events(item.sent) if span.form)
+    return " ".join([*said, *(f"Parts of messages: {words}." for words in cut)])
 
 
 def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
     """A window of the three columns, of one fate or of all."""
     bits = presenter.columns_of(item)
-    states = presenter.states_of(item, bits)
+    states = presenter.states_of(item, bits, page.analysis.ledger)
     show = page.request.GET.get("show", "")
     show = show if show in FATES else ""
     chosen = np.flatnonzero(states == show if show else states != "")
@@ -245,9 +252,20 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
 
 
 def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], state: str, bits: int) -> dict[str, Any]:
-    found, exact = page.analysis, item.sent is not None
-    row = presenter.row(seq, events.get(seq), state, bits, found.ledger, found.attribution, exact)
+    found = page.analysis
+    shown = None if item.sent is None else _shown(page, item.sent, seq)
+    row = presenter.row(seq, events.get(seq), state, bits, found.ledger, found.attribution, shown)
     return {**row, "badge": presenter.BADGES[state]}
+
+
+def _shown(page: Frame, sent: View, seq: int) -> int:
+    """The bytes of a message that the summariser is shown, as far as its prompt is known."""
+    ledger = page.analysis.ledger
+    if page.choice.kind.prompt is not None:
+        return int(ledger.events["transcript_bytes"][seq])
+    forms = [span.form for span in held_events(sent) if span.start <= seq < span.stop]
+    prefix = ledger.prefix("bytes", forms[0] if forms else "")
+    return int(prefix[seq + 1] - prefix[seq])
 
 
 def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from guard_core.events import Event, Role, TextPart
 from guard_core.forms import get_form
-from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, content_count, kept_events
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, content_count, held_events
 from inspector.pages.shared.numbers import message_number
 from inspector.pages.shared.parts import role_of, shown
 
@@ -84,7 +84,7 @@ def _segment_rows(
 
 def gone_ranges(view: View, at: int) -> list[range]:
     """The events of the log before `at` that a view does not hold in any form, in order."""
-    held = sorted((span.start, span.stop) for span in kept_events(view))
+    held = sorted((span.start, span.stop) for span in held_events(view))
     held += [(segment.event, segment.event + 1) for segment in view if isinstance(segment, Rewritten)]
     gone, position = [], 0
     for start, stop in sorted(held):

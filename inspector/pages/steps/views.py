@@ -14,8 +14,9 @@ from django.views.decorators.http import require_GET
 from guard_core.events import Event, Part, ToolCallPart, ToolResultPart, utf8_bytes, value_text
 from guard_core.events import part_text as text_of
 from guard_core.sharing import ATTRIBUTION_SOURCES
+from guard_core.trace import given_to_summarisers
 from guard_core.usage import PROVIDER
-from guard_core.views import Inserted, View, content_count, kept_events
+from guard_core.views import Inserted, View, content_count, held_events
 from inspector.figures.timeline import NO_STEPS
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
@@ -355,8 +356,8 @@ def _seen(page: Frame, view: View, at: int) -> list[range]:
         repeated = page.analysis.ledger.repeated[epoch] if epoch >= 0 else frozenset()
         has_summary = any(isinstance(segment, Inserted) and segment.index not in repeated for segment in view)
         return [range(page.analysis.ledger.event_count)] if has_summary else []
-    views = [item.passes[0].summariser_view for item in page.analysis.replayed.compactions if item.step <= at]
-    return [held for view in views for held in kept_events(view)]
+    views = [given_to_summarisers(item.passes) for item in page.analysis.replayed.compactions if item.step <= at]
+    return [range(span.start, span.stop) for view in views for span in held_events(view)]
 
 
 def _presented(page: Frame, rows: list[MessageRow], at: int) -> list[dict[str, Any]]:
