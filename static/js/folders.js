@@ -9,6 +9,14 @@ const KINDS = [
     members: /^(?:CURRENT|meta\.json|(?:chunks|journal)\/[^/]+\.jsonl?)$/,
     marker: /^CURRENT$/,
   },
+  { // Mistral Vibe before 3.0
+    members: /^(?:meta\.json|messages\.jsonl)$/,
+    marker: /^messages\.jsonl$/,
+  },
+  { // Kimi Code, where a session has sub-agents
+    members: /^agents\/[^/]+\/wire\.jsonl$/,
+    marker: /^state\.json$/,
+  },
 ];
 const DATE = 33; // 1980-01-01 as MS-DOS writes it: the same folder gives the same bytes
 const MADE_BY = 0x0314; // Unix, version 2.0 of the format, as Python's zipfile says

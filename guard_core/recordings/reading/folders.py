@@ -20,7 +20,9 @@ _KIMI_CLI = (
     re.compile(r"context(?:_[0-9]+)?\.jsonl"),
 )
 _MISTRAL_VIBE = (re.compile(r"CURRENT|meta\.json|(?:chunks|journal)/[^/]+\.jsonl?"), re.compile(r"CURRENT"))
-_KINDS = (_KIMI_CLI, _MISTRAL_VIBE)
+_OLDER_VIBE = (re.compile(r"meta\.json|messages\.jsonl"), re.compile(r"messages\.jsonl"))
+_KIMI_CODE = (re.compile(r"agents/[^/]+/wire\.jsonl"), re.compile(r"state\.json"))
+_KINDS = (_KIMI_CLI, _MISTRAL_VIBE, _OLDER_VIBE, _KIMI_CODE)
 
 
 def session_folders(paths: Iterable[str]) -> dict[str, list[str]]:

@@ -14,6 +14,13 @@ def test_a_session_in_several_files_is_known_by_its_folder():
     assert session_folders([*OTHERS, *VIBE, *KIMI]) == {"v": VIBE, "w/s1": KIMI}
 
 
+def test_sub_agents_of_kimi_code_and_the_log_of_an_older_mistral_vibe_belong_to_their_sessions():
+    kimi = ["k/agents/a7/wire.jsonl", "k/agents/main/wire.jsonl"]
+    vibe = ["v/meta.json", "v/messages.jsonl"]
+    assert session_folders([*kimi, *vibe, "k/state.json"]) == {"k": kimi, "v": sorted(vibe)}
+    assert session_folders(["k/agents/main/wire.jsonl", "k/state.json"]) == {}
+
+
 def test_a_file_alone_is_read_by_itself():
     assert session_folders(["s/context.jsonl", "t/wire.jsonl", "u/CURRENT"]) == {}
 
