@@ -17,7 +17,7 @@ from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, fi
 PARALLEL = "2"  # processes; the rest of a small machine is left to the servers and the browser under test
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
-TOGETHER = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", "--benchmark-disable", f"--ignore={SPEED_TESTS}")
+TOGETHER = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
 AGAIN = ("--second-database", *(f"--ignore={folder}" for folder in WITHOUT_DATABASE))
 REFUSED = 2
 
@@ -60,7 +60,7 @@ def told(postgres: str, redis: str) -> str:
 def plan(postgres: str) -> list[Run]:
     """The runs of the whole suite."""
     runs = [
-        Run("What measures time, alone:", ("--benchmark-disable", SPEED_TESTS)),
+        Run("What measures time, alone:", (SPEED_TESTS,)),
         Run("Everything else, on SQLite:", TOGETHER),
     ]
     if postgres:
