@@ -1,8 +1,9 @@
 """What runs once more on PostgreSQL (`--second-database`): every test that can reach the database of the suite, and of
 the browser's tests one walk through the application.
 
-The rest of the browser's tests look at pages, which are the same whatever database their rows come from: the views that
-make them run on both.
+The rest of the browser's tests look at pages, which are the same whatever database their rows come from. So are the
+pages of ONE_SESSION, which change nothing: they are computed from what `inspector.storage` loads, whose tests run on
+both, and `pages/test_hostile_requests.py` asks each of their addresses on both.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ import pytest
 
 WALK = "tests/browser/test_first_light.py"
 SERVERS = "tests/services/"
+ONE_SESSION = tuple(
+    f"tests/inspector/pages/{page}/"
+    for page in ("compaction", "comparison", "estimator", "overview", "policies", "replay", "steps")
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +33,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def is_repeated(item: pytest.Item) -> bool:
     """Can a second database make a difference to this test."""
-    if item.get_closest_marker("once"):
+    if item.get_closest_marker("once") or item.nodeid.startswith(ONE_SESSION):
         return False
     if item.nodeid.startswith((WALK, SERVERS)):
         return True

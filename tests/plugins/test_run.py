@@ -14,7 +14,7 @@ import pytest
 from tests.plugins import neighbours
 from tests.plugins.run import SPEED_TESTS, WITHOUT_DATABASE, plan
 from tests.plugins.scheduling import ByFolder
-from tests.plugins.second_database import is_repeated
+from tests.plugins.second_database import ONE_SESSION, is_repeated
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = {"TEST_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "TEST_REDIS_URL": "redis://127.0.0.1:1/0"}
@@ -70,6 +70,8 @@ def item(nodeid: str, *fixtures: str, marks: tuple[str, ...] = ()) -> SimpleName
         (item("tests/inspector/test_a.py::test_x", marks=("django_db",)), True),
         (item("tests/inspector/test_a.py::test_x", "bring", "db"), True),
         (item("tests/inspector/test_a.py::test_x", "settings"), False),
+        (item("tests/inspector/pages/library/test_a.py::test_x", "db"), True),
+        (item("tests/inspector/pages/steps/test_a.py::test_x", "db"), False),
         (item("tests/services/test_a.py::test_x"), True),
         (item("tests/services/test_a.py::test_x", marks=("once",)), False),
         (item("tests/browser/test_first_light.py::test_1_x"), True),
@@ -78,6 +80,11 @@ def item(nodeid: str, *fixtures: str, marks: tuple[str, ...] = ()) -> SimpleName
 )
 def test_what_can_reach_the_database_is_repeated_and_of_the_browser_one_walk(test, repeated):
     assert is_repeated(test) is repeated
+
+
+def test_the_pages_that_are_not_repeated_are_there():
+    for folder in ONE_SESSION:
+        assert (ROOT / folder).is_dir(), folder
 
 
 def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suite():

@@ -90,6 +90,7 @@ def test_a_filter_that_nothing_fits_leads_back_to_all(client, played):
     assert "No matching scenario" in text(client.get("/gallery/?q=zebra"))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "query", ["sort=%00", "group=x", "page=99999", "page=-1", "window=3", "q=%3Cscript%3E", "show=no"]
 )
@@ -221,6 +222,7 @@ def test_a_later_step_shows_the_summary_put_in(client):
     assert "what the compaction left, and the events since" in page
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("guard", [item.name for item in guards(POLICIES, all_profiles())])
 @pytest.mark.parametrize("name", ["Stress_8k_ToolBurst", "Brutal_8k_SequentialChain_NoUsageMetadata"])
 def test_every_policy_can_be_told_at_every_step(client, name, guard):
