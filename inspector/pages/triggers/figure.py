@@ -17,7 +17,7 @@ from inspector.figures.theme import amount
 
 WIDTH, HEIGHT = 1000, 100  # of the box in which coordinates are; it is stretched to its place
 DOTS = 6_000  # in all strips of a page; of those closer together one is drawn
-LINKS = 360  # dots of a page that are links of their own
+LINKS = 240  # dots of a page that are links of their own
 MOST = 1_200  # dots of one strip
 PAD = 0.12  # of the range of counts, above and below
 TICKS = 5
@@ -104,7 +104,7 @@ def strip(row: TriggerRow, dots: Sequence[Dot], times: Times, changes: Sequence[
     paths: dict[Cause, str] = {}
     for x, y, dot in zip(xs, ys, kept, strict=True):
         paths[dot.cause] = paths.get(dot.cause, "") + f"M{_short(WIDTH * x)} {_short(HEIGHT * y)}h0"
-    linked = thinned(np.arange(len(kept)), max(6, LINKS // rows))
+    linked = thinned(np.arange(len(kept)), max(3, LINKS // rows))
     rule = near[0] if near else None
     return Strip(
         paths=paths,

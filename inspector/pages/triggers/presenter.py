@@ -11,6 +11,7 @@ from django.urls import reverse
 from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
 from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
+from guard_core.rules.base import Moment
 from guard_core.rules.evidence import Cause
 from inspector.models import Project, Tag
 from inspector.pages.shared.numbers import counted, moment, step_number
@@ -88,7 +89,7 @@ def context(project: Project, known: Analysis) -> dict[str, Any]:
         "changes": [_change(change, links) for change in reversed(known.changes.changes)][:LISTED],
         "more_changes": max(0, len(known.changes.changes) - LISTED),
         "inconsistent": [links.session(key) for key in known.changes.inconsistent[:LISTED]],
-        "rules": [item for row in rows for item in _rules(row, links)][:LISTED],
+        **_rule_tables(rows, links),
         "forced": [item for row in rows if row.forced for item in [_forced(row, links)]][:LISTED],
         "near": f"{NEAR_MISS_SHARE:.0%}".replace("%", "\u00a0%"),
         "single": _single(known, rows[0], links) if len(rows) == 1 else None,
@@ -191,10 +192,19 @@ def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[s
         "threshold": f"{row.formula.threshold:,}" if row.formula else "",
         "sum": row.formula.formula if row.formula else "",
         "others": counted(row.others, "other formula") if row.others else "",
-        "rule": rule_words(row.rules[0]) if row.rules else "",
-        "agrees": f"{row.rules[0].agrees:,} of {row.rules[0].auto:,}" if row.rules and row.rules[0].auto else "",
+        **_own_rule(row),
         "strip": _strip(drawn.strip(row), links),
     }
+
+
+def _own_rule(row: TriggerRow) -> dict[str, Any]:
+    """The agent's own rule with the compactions that agree; `is_own` where the formula is that rule."""
+    rule = row.rules[0] if row.rules else None
+    if rule is None or (row.formula is not None and row.formula.threshold == rule.threshold):
+        return {"rule": "", "agrees": "", "is_own": rule is not None}
+    is_compared = rule.auto and (rule.threshold is not None or rule.checks is Moment.REFUSAL)
+    agrees = f"{rule.agrees:,} of {rule.auto:,}" if is_compared else ""
+    return {"rule": rule_words(rule), "agrees": agrees, "is_own": False}
 
 
 def automatic(row: TriggerRow) -> int:
@@ -290,11 +300,16 @@ def _interval(limits: tuple[int | None, int | None]) -> str:
     return ", ".join(filter(None, words)) or "not bounded"
 
 
-def _rules(row: TriggerRow, links: Links) -> Iterable[dict[str, Any]]:
-    """The rules of a row whose sessions test them, or that have stated settings."""
-    for tally in row.rules:
-        if tally.stated or tally.obeys or tally.contradicts:
-            yield {**_names(row.key), **_tally(tally, links)}
+def _rule_tables(rows: Sequence[TriggerRow], links: Links) -> dict[str, Any]:
+    """The rules that sessions test: those with stated settings or with sessions that do not obey, then the others."""
+    tested = [(row, tally) for row in rows for tally in row.rules if tally.stated or tally.obeys or tally.contradicts]
+    notable = [pair for pair in tested if pair[1].stated or pair[1].contradicts]
+    obeyed = [pair for pair in tested if not (pair[1].stated or pair[1].contradicts)]
+    return {
+        "rules": [{**_names(row.key), **_tally(tally, links)} for row, tally in notable[:LISTED]],
+        "obeyed": [{**_names(row.key), **_tally(tally, links)} for row, tally in obeyed[:LISTED]],
+        "obeyed_count": counted(len(obeyed), "row"),
+    }
 
 
 def _tally(tally: RuleTally, links: Links) -> dict[str, Any]:

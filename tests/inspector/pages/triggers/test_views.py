@@ -67,6 +67,20 @@ def test_every_dot_opens_its_step_and_says_what_it_is(client, two):
     assert 'aria-label="2 compactions at 155,010 to 155,010 tokens, from 1970-01-02 to 1970-01-03."' in html
 
 
+def test_an_agent_without_a_known_rule_has_no_rule_of_its_own(client, db):
+    keep("copied", format_="copilot-cli", prompts=(20_000, 99_900, 100_100, 9))
+    text = words(page(client))
+    assert "100,000 = a limit of 100,000" in text
+    assert "own rule" not in text
+
+
+def test_the_rule_is_named_apart_where_another_formula_explains_the_compactions(client, db):
+    keep("half", prompts=(20_000, 82_900, 83_010, 9))
+    text = words(page(client))
+    assert "84,000 = min(200,000 − 32,000 (max output) − 13,000, 50 % of (200,000 − 32,000)) explains 1 of 1" in text
+    assert "own rule: 155,000 = 200,000 − 32,000 (max output) − 13,000, agrees with 0 of 1" in text
+
+
 def test_a_change_of_the_threshold_is_shown_with_its_day_and_the_rules_part_in_it(client, two):
     keep("third", day=3, **LATER)
     text = words(page(client))

@@ -1,0 +1,56 @@
+"""The triggers page in a real browser."""
+
+import re
+
+import msgspec
+import pytest
+
+from guard_core.recordings.formats import native
+from tests.browser.conftest import followed
+from tests.browser.looks import check_looks
+from tests.builders import transcript
+
+
+@pytest.fixture(scope="module")
+def compacted(served):
+    """A session with a compaction at 155,010."""
+    session = msgspec.structs.replace(transcript(), started_at=1_780_000_000.0)
+    answer = served.upload("triggered.jsonl", native.write(session))
+    return followed(served, answer.headers["location"])
+
+
+@pytest.fixture
+def visit(open_page, compacted):
+    def opener(**more):
+        page = open_page(**more)
+        page.goto("/triggers/?agent=Claude+Code")
+        return page
+
+    return opener
+
+
+def test_it_is_accessible_and_fits(visit):
+    check_looks(visit(), "triggers", full_page=True)
+
+
+def test_a_filter_changes_rows_and_address_without_a_new_page(visit):
+    page = visit()
+    page.evaluate("window.same = true")
+    page.select_option("#filter-model", "claude-opus-4-5-20251101")
+    page.wait_for_url(re.compile(r"model=claude-opus-4-5-20251101"))
+    assert page.evaluate("window.same")
+    assert page.locator(".triggers-table tbody tr").count() >= 1
+
+
+def test_a_dot_opens_its_step(visit, compacted):
+    page = visit()
+    dots = page.locator(f".counts-links a[href^='{compacted}']")
+    assert dots.count() == 1
+    dots.click()
+    page.wait_for_url(re.compile(re.escape(compacted) + r"steps\?at=4$"))
+
+
+def test_without_scripts_the_page_has_rows_dots_and_a_button_to_filter(visit):
+    page = visit(java_script_enabled=False)
+    assert page.locator(".counts .dots").count() >= 1
+    assert page.locator("noscript button, .triggers-filters button").count() == 1
