@@ -73,9 +73,16 @@ def inequality(decision: Decision) -> str:
     if rule is None:
         return f"{count:,} prompt tokens"
     if rule.threshold is None:
-        return f"{count:,}, no threshold"
+        return f"{count:,}, {threshold_words(rule)}"
     sign = SIGNS[rule.relation][rule.fires(count)]
     return f"{count:,} {sign} {rule.threshold:,} = {rule.formula}"
+
+
+def threshold_words(rule: OwnRule) -> str:
+    """The threshold of a rule, or why there is no number."""
+    if rule.threshold is not None:
+        return f"threshold {rule.threshold:,}"
+    return "no threshold" if rule.checks is Moment.REFUSAL else "threshold not known"
 
 
 def decision_words(decision: Decision) -> str:

@@ -34,7 +34,7 @@ class Track:
 class Own:
     """The rule of the agent that wrote a recording: what it compares at every step and with what, in tokens.
 
-    `agent` is empty where its rule is not known; then `inferred` are the bounds of its threshold, each with its name.
+    `agent` is empty where its rule is not known. Where the threshold is not, `inferred` are its bounds, with names.
     """
 
     agent: str
@@ -181,8 +181,9 @@ def timeline(
 
 def own_series(checks: OwnChecks) -> Own:
     """What the rule of its agent compares at every step of a recording."""
-    intervals = () if checks.agent else checks.explanation.inference
-    return Own(checks.agent, known(checks.counts), known(checks.thresholds), tuple(_bounds(intervals)))
+    threshold = known(checks.thresholds)
+    intervals = checks.explanation.inference if np.isnan(threshold).all() else ()
+    return Own(checks.agent, known(checks.counts), threshold, tuple(_bounds(intervals)))
 
 
 def _bounds(intervals: Sequence[Interval]) -> Iterator[tuple[str, int]]:

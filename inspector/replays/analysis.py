@@ -84,6 +84,11 @@ class Analysis:
             return ()
         return replayed_findings(self.facts, self.replayed)
 
+    @property
+    def shown_replayed_findings(self) -> tuple[Finding, ...]:
+        """The same where that policy was chosen, or is the recording's own: else nobody has asked what it would do."""
+        return self.replayed_findings if self.data.shows_policy else ()
+
     @cached_property
     def verdict(self) -> Verdict:
         """Of the recording; of the replay, where nothing was ever sent."""

@@ -57,7 +57,7 @@ def _threshold(facts: Facts) -> dict[str, Any]:
     rule = facts.explanation.rule
     if rule is not None and rule.threshold is not None:
         return {"threshold": rule.threshold, "threshold_source": "rule"}
-    intervals = () if rule is not None else facts.explanation.inference
+    intervals = facts.explanation.inference
     bounds = [item.at_most for item in intervals if item.at_most is not None and not item.contradiction]
     return {"threshold": bounds[0] if bounds else 0, "threshold_source": "inferred" if bounds else ""}
 

@@ -17,7 +17,7 @@ from guard_core.ledger import Ledger
 from guard_core.measurement import Errors
 from guard_core.models import main_model
 from guard_core.rules import Explanation
-from guard_core.rules.words import agreement_words
+from guard_core.rules.words import agreement_words, threshold_words
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.sharing import TOTAL
 from guard_core.trace import Trace
@@ -51,12 +51,13 @@ def _threshold(explanation: Explanation) -> dict[str, str] | None:
         note = f"{rule.formula}; {agreement_words(explanation)}" if explanation.auto else rule.formula
         source = Provenance.USER if any(item.source is Provenance.USER for item in rule.settings) else ""
         return {**_kpi(f"threshold of {rule.agent}", tokens(rule.threshold), str(source), note), "page": "rule"}
-    if rule is not None and rule.reason:
-        return {**_kpi(f"threshold of {rule.agent}", "none", "", rule.reason), "page": "rule"}
     bounded = next((item for item in explanation.inference if item.at_most is not None), None)
-    if bounded is None or bounded.contradiction:
+    if bounded is not None and not bounded.contradiction:
+        return {**_kpi("threshold", f"≤ {tokens(bounded.at_most)}", "inferred", bounded.sentence), "page": "rule"}
+    if rule is None or not rule.reason:
         return None
-    return {**_kpi("threshold", f"≤ {tokens(bounded.at_most)}", "inferred", bounded.sentence), "page": "rule"}
+    value = threshold_words(rule).removeprefix("threshold ")
+    return {**_kpi(f"threshold of {rule.agent}", value, "", rule.reason), "page": "rule"}
 
 
 def simulated_kpis(trace: Trace) -> list[dict[str, str]]:

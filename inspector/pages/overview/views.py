@@ -85,7 +85,7 @@ def _overview(page: Frame) -> dict[str, Any]:
         "figure": _figure(page),
         "table": _table(page),
         "findings": presenter.finding_rows(
-            found.recorded_findings, found.replayed_findings, page.paths["steps"], page.choice
+            found.recorded_findings, found.shown_replayed_findings, page.paths["steps"], page.choice
         ),
         "comparison": {**compared, "name": name, "notes": found.replayed.notes},
         "form": form(page.choice, typed, page.errors, in_use(page)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.rules import Decision, Explanation, KeptMessages, OwnChecks, OwnRule
-from guard_core.rules.words import decision_words, inequality
+from guard_core.rules import Decision, Explanation, KeptMessages, Moment, OwnChecks, OwnRule
+from guard_core.rules.words import decision_words, inequality, threshold_words
 from guard_core.sessions import Provenance
 from guard_core.trace import Term
 from inspector.figures.flow import drawing
@@ -34,7 +34,7 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
     kept = _kept_at(explanation, decision)
     stages = [
         {"number": number, "node": node, **part}
-        for number, (node, part) in enumerate(zip(NODES, _stages(page, decision, kept, at), strict=True), 1)
+        for number, (node, part) in enumerate(zip(NODES, _stages(page, checks, decision, kept, at), strict=True), 1)
     ]
     return {
         "at": step_number(at),
@@ -59,7 +59,9 @@ def _kept_at(explanation: Explanation, decision: Decision) -> KeptMessages | Non
     return None if item is None else next((kept for kept in explanation.kept if kept.place == item.place), None)
 
 
-def _stages(page: Frame, decision: Decision, kept: KeptMessages | None, at: int) -> list[dict[str, Any]]:
+def _stages(
+    page: Frame, checks: OwnChecks, decision: Decision, kept: KeptMessages | None, at: int
+) -> list[dict[str, Any]]:
     rule = decision.rule
     assert rule is not None
     terms = {term.name: term for term in decision.terms}
@@ -67,8 +69,8 @@ def _stages(page: Frame, decision: Decision, kept: KeptMessages | None, at: int)
         _answered(terms, at),
         _added(terms, at),
         _counted(decision, terms, at),
-        _threshold(rule, decision, terms, at),
-        _decided(decision),
+        _threshold(rule, checks, terms, at),
+        _decided(decision, rule),
         _compacted(decision, kept),
         _called(page, at),
     ]
@@ -101,20 +103,26 @@ def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, A
     return stage(RULE, "The count", tokens(decision.count), text, term_row(terms["count"], at))
 
 
-def _threshold(rule: OwnRule, decision: Decision, terms: dict[str, Term], at: int) -> dict[str, Any]:
+def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int) -> dict[str, Any]:
     names = [item.name.replace("_", " ") for item in rule.settings]
     facts = [term_row(terms[name], at) for name in (*names, "threshold") if name in terms]
     if rule.threshold is None:
-        return stage(RULE, "No threshold", "none", f"{rule.reason[:1].upper()}{rule.reason[1:]}.", *facts, off=True)
+        words = threshold_words(rule)
+        interval = checks.interval_at(at)
+        proven = f" By its recording, {interval.sentence}." if interval is not None else ""
+        text = f"{rule.reason[:1].upper()}{rule.reason[1:]}.{proven}"
+        return stage(RULE, f"{words[:1].upper()}{words[1:]}", words.removeprefix("threshold "), text, *facts, off=True)
     text = f"Compared {rule.checks}. Settings that the file does not hold are at their defaults, or typed in."
     return stage(RULE, "The threshold", tokens(rule.threshold), text, *facts)
 
 
-def _decided(decision: Decision) -> dict[str, Any]:
-    short = inequality(decision).partition(" = ")[0]
+def _decided(decision: Decision, rule: OwnRule) -> dict[str, Any]:
+    short = inequality(decision).partition(" = ")[0] if rule.threshold is not None else threshold_words(rule)
+    if decision.compaction is not None and rule.checks is Moment.REFUSAL:
+        short = "refused"
     fires = decision.compaction is not None
     title = "It compacts" if fires else "It does not compact"
-    return stage(RULE, title, short if len(short) < 24 else "no threshold", decision_words(decision))
+    return stage(RULE, title, short, decision_words(decision))
 
 
 def _compacted(decision: Decision, kept: KeptMessages | None) -> dict[str, Any]:
@@ -140,7 +148,8 @@ def _called(page: Frame, at: int) -> dict[str, Any]:
     text = "The request goes out, with whatever the compaction left. Its count is where the next check begins."
     if recorded <= 0:
         return stage(MODEL, "Call the model", "not counted", text)
-    how = f"{percent(recorded, page.analysis.facts.window.value, 1)} of the window"
+    window = int(page.analysis.facts.recording.windows[at])
+    how = f"{percent(recorded, window, 1)} of the window" if window else ""
     return stage(
         MODEL, "Call the model", f"{recorded:,}", text, fact("prompt tokens", recorded, how, Provenance.PROVIDER)
     )

@@ -170,7 +170,7 @@ def _names(page: Frame, start: int, stop: int) -> dict[int, str]:
 
 def _step(page: Frame, at: int) -> dict[str, Any]:
     found = page.analysis
-    marks = [finding.step for finding in (*found.recorded_findings, *found.replayed_findings)]
+    marks = [finding.step for finding in (*found.recorded_findings, *found.shown_replayed_findings)]
     near = presenter.neighbours(found.data, found.ledger, marks, at, page.shown_side)
     turn = int(found.ledger.steps["turn"][at])
     return {
