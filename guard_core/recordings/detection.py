@@ -159,9 +159,7 @@ def _seen(source: ByteSource) -> str:
         case Shape.ZIP:
             if source.is_folder:
                 return "a folder without a session that is kept in several files (name a file in it)"
-            return (
-                "a ZIP archive (only Inspect's .eval and sessions of Kimi CLI and Mistral Vibe are read; unpack others)"
-            )
+            return "a ZIP archive (only Inspect's .eval and sessions of Kimi and Mistral Vibe are read; unpack others)"
         case Shape.TEXT:
             return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
         case Shape.LINES:

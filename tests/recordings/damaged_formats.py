@@ -91,6 +91,19 @@ def _containers() -> Iterator[tuple[str, bytes]]:
     yield "a zip of a transcript", archive({"session.jsonl": GOOD})
     yield "a zip of nothing", archive({})
     yield "a zip bomb as an .eval", archive({**ENTRIES, "samples/s0_epoch_1.json": bytes(12_000_000)})
+    files = {"s/context.jsonl": SEEDS["kimi-cli"], "s/wire.jsonl": SEEDS["kimi-cli wire"]}
+    kimi = archive(files)
+    yield "a Kimi CLI archive cut in the middle", kimi[: len(kimi) * 2 // 3]
+    yield "a Kimi CLI archive without its directory", kimi[: kimi.index(b"PK\x01\x02")]
+    yield "a Kimi CLI archive with a wrong checksum", _patched(kimi, b"PK\x01\x02", 16, b"\xde\xad\xbe\xef")
+    yield "a Kimi CLI archive with encrypted entries", _patched(kimi, b"PK\x01\x02", 8, b"\x01\x00")
+    yield "a Kimi CLI archive with a name that climbs", archive({**files, "../../etc/wire.jsonl": b"{}"})
+    yield (
+        "a Kimi CLI archive with a damaged wire",
+        archive({**files, "s/wire.jsonl": SEEDS["kimi-cli wire"] + b"oops\n{}\n"}),
+    )
+    yield "a Kimi CLI archive with a wire that is a chat", archive({**files, "s/wire.jsonl": SEEDS["openai-chat"]})
+    yield "a Kimi CLI archive of empty files", archive(dict.fromkeys(files, b""))
     yield "gzip with a wrong checksum", gzip.compress(GOOD, mtime=0)[:-8] + bytes(8)
     yield "gzip with a wrong size", gzip.compress(GOOD, mtime=0)[:-4] + b"\xff\xff\xff\x7f"
     yield "gzip with text behind it", gzip.compress(GOOD, mtime=0) + b"and more"

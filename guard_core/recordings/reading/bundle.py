@@ -11,9 +11,10 @@ from guard_core.recordings.reading.zip_entries import ZipEntries
 
 
 class Bundle:
-    """The files in an archive. Use as a context manager."""
+    """The files in an archive. Use as a context manager. `noting`: what is wrong with its directory is a problem of the
+    source; not so while formats are asked whether it is theirs."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, *, noting: bool = True) -> None:
         self._source = source
         self._stream = source.stream()
         try:
@@ -21,7 +22,7 @@ class Bundle:
         except BaseException:
             self._stream.close()
             raise
-        if self._entries.damage:
+        if noting and self._entries.damage:
             source.problem(self._entries.damage)
 
     def __enter__(self) -> Bundle:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from guard_core.errors import RecordingError
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.kimi_cli import context as contexts
 from guard_core.recordings.formats.kimi_cli import look
@@ -45,7 +47,7 @@ class KimiCliFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.ZIP:
-            with Bundle(source) as bundle:
+            with Bundle(source, noting=False) as bundle:
                 return any(_holds_kimi(bundle, name) for name in _members(bundle))
         return source.shape in (Shape.LINES, Shape.JSON) and _is_kimi(_heads(source))
 
@@ -78,8 +80,9 @@ def _is_kimi(heads: list[JSON]) -> bool:
 
 
 def _holds_kimi(bundle: Bundle, name: str) -> bool:
-    with bundle.open(name) as inner:
+    with suppress(RecordingError), bundle.open(name) as inner:
         return inner is not None and _is_kimi(_heads(inner))
+    return False
 
 
 def _members(bundle: Bundle) -> list[str]:
@@ -122,7 +125,7 @@ def _read_bundle(source: ByteSource, facts: FactCounter) -> list[Session]:
             match = _CONTEXT.fullmatch(path.name)
             stem = match[1] if match else "context"
             order = float(match[2]) if match and match[2] else float("inf")
-            with bundle.open(name) as inner:
+            with source.tolerate(), bundle.open(name) as inner:
                 if inner is not None:
                     groups[str(path.parent), stem].add(inner, order=order)
     mains = {folder: _id_of(folder) for folder, stem in groups if stem == "context"}
