@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guard_core.policies.cline import limit_of
 from guard_core.rules.base import (
     NO_WINDOW,
     Agent,
@@ -15,22 +16,10 @@ from guard_core.rules.base import (
     OwnRule,
     Stretch,
     Typed,
-    part_of,
     window_setting,
     windows_of,
 )
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
-
-RESERVES_BY_WINDOW = {64_000: 27_000, 128_000: 30_000, 200_000: 40_000}  # tokens
-LARGE_RESERVE, SHARE = 40_000, 0.8  # of other windows: the larger of what they leave
-
-
-def limit_of(window: int) -> tuple[str, int]:
-    """The limit of a window in tokens, as a sum and as a number."""
-    if reserve := RESERVES_BY_WINDOW.get(window):
-        return f"{window:,} − {reserve:,}", window - reserve
-    share = part_of(SHARE, window)
-    return f"max({window:,} − {LARGE_RESERVE:,}, 80 % of {window:,})", max(window - LARGE_RESERVE, share)
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:

@@ -1,0 +1,177 @@
+"""Goose: above 80 % of the window, before a turn or after a refusal, everything becomes a summary.
+
+Source of the rules: specification of policies, section 7 (revision 0036b819), and the specification of new policies,
+section 1. The person's newest message stays, behind a summary and a text that asks to continue. In newer versions old
+tool calls with their results become lines of their own, ten at a time; here that happens at the end of a turn, and the
+calls of the model that write the lines are not counted. Not modelled: results that are dropped, 10 to 100 % of them,
+where the request for the summary overflows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import CALL
+from guard_core.events import Role
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.counted import CountedPolicy, Memory
+from guard_core.policies.pieces.looks import Looks
+from guard_core.policies.pieces.message_columns import Bools
+from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.requests import requests_before
+from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Setting
+from guard_core.views import Segment, Span, Synthetic, View
+
+THRESHOLD = 0.8  # of the window; off where it is not between 0 and 1
+PAIRS = 10  # calls with their results that become lines at a time
+KEPT_CALLS = 24  # of a window of 200,000: 3 x int(window x threshold) // 20,000, from 10 to 500
+LINE, CONTINUE = 120, 200  # bytes of a line, and of the text behind the summary; ours: the wording is not known
+REFUSALS = 3  # of a turn; ours
+_SPEC = "specification of policies section 7"
+_NEW = "specification of new policies section 1"
+
+
+class GooseSettings(msgspec.Struct, frozen=True):
+    """`threshold` is a share of the window, `keep_calls` a number of calls."""
+
+    threshold: float
+    tool_pairs: bool
+    keep_calls: int
+    summary_budget: int
+
+
+class GooseMemory(Memory, frozen=True):
+    """`calls_gone`: tool calls of the log that are in a summary or in a line."""
+
+    calls_gone: int = 0
+
+
+class Goose(CountedPolicy):
+    """The policy; see the module."""
+
+    settings: GooseSettings
+    name = "goose"
+    agent = "goose"
+    relation = ">"
+    state_type = GooseMemory
+
+    @property
+    def looks(self) -> tuple[Point, ...]:
+        return (Point.BEFORE_TURN,)
+
+    @property
+    def most_refusals(self) -> int:
+        return REFUSALS
+
+    def threshold(self, window: int) -> int | None:
+        share = self.settings.threshold
+        return math.floor(share * window) if 0 < share < 1 else None
+
+    def rule(self, window: int) -> str:
+        return f"{self.settings.threshold * 100:g} % of {window:,}"
+
+    def plan(self, history: History) -> Plan:
+        requests = requests_before(history.ledger, history.stop)
+        newest: View = (Span(requests[-1], requests[-1] + 1),) if requests and history.within_turn else ()
+        summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),))
+        text = Synthetic("request to continue", CONTINUE, None, Role.MODEL)
+        gone = int(_calls(history.ledger)[history.stop])
+        return Plan((summary, text, *newest), cut=(history.stop,) * 3, remembers={"calls_gone": gone})
+
+    # ---- calls and results that become lines
+
+    @property
+    def tidies(self) -> bool:
+        return self.settings.tool_pairs
+
+    def tidied(self, ledger: Ledger, looks: Looks, state: GooseMemory) -> Bools:
+        if not self.settings.tool_pairs:
+            return super().tidied(ledger, looks, state)
+        calls = _calls(ledger)[looks.turn_end] - state.calls_gone
+        return np.asarray(looks.begins & (calls > self.settings.keep_calls + PAIRS))
+
+    def tidy(self, history: History) -> Plan:
+        """The oldest calls with the results that follow them, each as a line."""
+        messages, calls, gone = history.messages, _calls(history.ledger), history.state.calls_gone
+        items: list[Segment] = []
+        index, left = 0, PAIRS
+        while index < len(messages):
+            own = messages.has_calls[index] and int(messages.event[index]) >= 0
+            event = int(messages.event[index])
+            count = int(calls[event + 1] - calls[event]) if own else 0
+            if count and left > 0:
+                gone, left = gone + count, left - count
+                stop = index + 1
+                while stop < len(messages) and messages.has_results[stop]:
+                    stop += 1
+                items.append(Synthetic("tool call in a line", LINE * count))
+                index = stop
+            else:
+                items += messages.between(index, index + 1)
+                index += 1
+        return Plan(tuple(items), remembers={"calls_gone": gone})
+
+
+def _calls(ledger: Ledger) -> Ints:
+    """Tool calls among the first 0, 1, 2 ... events."""
+    return ledger.prefix_by("calls", lambda ledger: ledger.by_event((ledger.parts["kind"] == CALL).astype(np.int64)))
+
+
+KIND = PolicyKind(
+    "goose",
+    "Goose",
+    "Compacts above 80 % of the window before a turn; keeps a summary and the person's newest message.",
+    lambda **values: Goose(GooseSettings(**values)),
+    (
+        Setting(
+            "threshold",
+            "Share of the window",
+            SHARE,
+            THRESHOLD,
+            "GOOSE_AUTO_COMPACT_THRESHOLD; at 0 and at 1 it is off",
+            _SPEC,
+            main=True,
+            sweep=(0.8, 0.6, 0.4),
+        ),
+        Setting(
+            "tool_pairs",
+            "Calls as lines",
+            SWITCH,
+            False,
+            "old tool calls with their results become lines, ten at a time (newer versions: on)",
+            _NEW,
+            main=True,
+        ),
+        Setting(
+            "keep_calls",
+            "Calls kept",
+            COUNT,
+            KEPT_CALLS,
+            "newest tool calls that stay as they are: 15 of a window of 128,000, 24 of 200,000, 120 of 1,000,000",
+            _NEW,
+            unit="calls",
+            most=1_000_000,
+        ),
+        Setting(
+            "summary_budget",
+            "Summary budget",
+            COUNT,
+            4_000,
+            "the size that a share of the summary budget refers to",
+            "ours",
+            unit="tokens",
+            least=1,
+        ),
+    ),
+    known_problems=(
+        KnownProblem(
+            "Compaction silently does nothing",
+            "Within a long turn nothing is compared until the provider refuses a request.",
+            "goose issue 5162, " + _SPEC,
+        ),
+    ),
+)

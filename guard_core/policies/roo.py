@@ -1,0 +1,136 @@
+"""Roo Code: near the end of the window, or at a share of it, the conversation becomes a summary.
+
+Source of the rules: specification of policies, section 7 (revisions 0cc04f43 and 04fc2a02); not measured by running.
+Profile `fresh-start` hides everything but the summary, `keep-3` keeps the first message and the last three. What the
+last message adds is estimated here with bytes // 4; Roo counts it with a tokenizer. Not modelled: that half of the
+messages are hidden where the summary fails or would be larger.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from guard_core.costs import RESULT, TEXT
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.cuts import last_messages
+from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.views import View
+
+BUFFER = 0.1  # of the window, kept free
+RESERVED = 8_192  # tokens for the answer, where the model names no other
+KEPT = 3  # last messages
+FRESH, KEEP = "fresh-start", "keep-3"
+BYTES_PER_TOKEN = 4  # ours
+_SPEC = "specification of policies section 7"
+
+
+def allowed_of(window: int, reserved: int) -> int:
+    """The most tokens before it compacts."""
+    return math.floor((1 - BUFFER) * window) - reserved
+
+
+def _text_tokens(ledger: Ledger, form: str = "") -> Ints:
+    parts = ledger.parts
+    own = (parts["kind"] == TEXT) | (parts["kind"] == RESULT)
+    return ledger.by_event(own * (parts["bytes"] // BYTES_PER_TOKEN))
+
+
+class RooSettings(msgspec.Struct, frozen=True):
+    """`share` of the window; sizes in tokens."""
+
+    profile: str
+    share: float
+    reserved: int
+    summary_budget: int
+
+
+class Roo(CountedPolicy):
+    """The policy; see the module."""
+
+    settings: RooSettings
+    name = "roo"
+    agent = "roo"
+
+    @property
+    def counter(self) -> Counter:
+        return Counter(pending=_text_tokens, pending_words="bytes // 4 of what was added since")
+
+    def threshold(self, window: int) -> int:
+        """It compacts above what is allowed, or from a share on."""
+        return min(allowed_of(window, self.settings.reserved) + 1, math.ceil(self.settings.share * window))
+
+    def rule(self, window: int) -> str:
+        share = f"{self.settings.share * 100:g} % of {window:,}"
+        return f"min(90 % of {window:,} − {self.settings.reserved:,} + 1, {share})"
+
+    def plan(self, history: History) -> Plan | int:
+        messages = history.messages
+        keeps = self.settings.profile == KEEP
+        first, cut = (1, last_messages(len(messages), KEPT)) if keeps else (0, len(messages))
+        while cut > first and messages.has_results[min(cut, len(messages) - 1)] and keeps:
+            cut -= 1  # a result stays with its call
+        if cut <= first:
+            return NOTHING_TO_COMPACT
+        given: View = messages.between(first, cut)
+        kept = messages.between(cut, len(messages))
+        summary = SummaryMessage((Ask(given, self.settings.summary_budget),))
+        event = messages.event_at(cut, history.stop)
+        return Plan((*messages.between(0, first), summary, *kept), cut=(event,) * 3)
+
+
+KIND = PolicyKind(
+    "roo",
+    "Roo Code",
+    "Compacts above 90 % of the window less the answer's reserve; keeps a summary, in older versions a few messages.",
+    lambda **values: Roo(RooSettings(**values)),
+    (
+        Setting(
+            "share",
+            "Share of the window",
+            SHARE,
+            1.0,
+            "it compacts from this share on, too; at 100 % only the other rule acts",
+            _SPEC,
+            least=0.05,
+            main=True,
+            sweep=(1.0, 0.8, 0.5),
+        ),
+        Setting(
+            "reserved",
+            "Reserved",
+            COUNT,
+            RESERVED,
+            "taken off 90 % of the window for the answer",
+            _SPEC,
+            unit="tokens",
+            main=True,
+        ),
+        Setting(
+            "summary_budget",
+            "Summary budget",
+            COUNT,
+            4_000,
+            "the size that a share of the summary budget refers to",
+            "ours",
+            unit="tokens",
+            least=1,
+        ),
+    ),
+    (
+        Profile(FRESH, "newer: all earlier messages are hidden, a summary stays"),
+        Profile(KEEP, "older: the first message and the last three stay"),
+    ),
+    known_problems=(
+        KnownProblem(
+            "The setting has no effect out of the box",
+            "The share is 100 % by default, so that only 90 % of the window less the reserve counts.",
+            "revision b867ec9, " + _SPEC,
+        ),
+    ),
+)
