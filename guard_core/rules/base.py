@@ -111,11 +111,15 @@ class Shape(StrEnum):
 
 
 class Keeps(msgspec.Struct, frozen=True):
-    """What a rule keeps at a compaction: in words, and what can be checked of it. `limit` is in tokens, bytes / 4."""
+    """What a rule keeps at a compaction: in words, and what can be checked of it. `limit` is in tokens, bytes / 4.
+
+    `is_derived`: the file does not say what was kept, so that its reader takes it from the rule.
+    """
 
     words: str
     shape: Shape
     limit: int | None = None
+    is_derived: bool = False
 
 
 class Hypothesis(msgspec.Struct, frozen=True):

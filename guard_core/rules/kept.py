@@ -14,7 +14,7 @@ from guard_core.events import part_text, utf8_bytes
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.base import Agent, Keeps, OwnRule, Shape, Stretch
 from guard_core.sessions import RecordedCompaction, Session
-from guard_core.views import Rewritten, Span
+from guard_core.views import JOINED, Rewritten, Span
 
 BYTES_PER_TOKEN = 4  # of the estimate of what was kept and inserted
 SEALED = "opaque"  # the kind of a compaction whose result is not in the file, or encrypted
@@ -106,7 +106,7 @@ def _kept(
         kept=len(events),
         users=users,
         tail=tail,
-        rewritten=sum(isinstance(part, Rewritten) for part in recorded.base),
+        rewritten=_shortened(recorded),
         kept_tokens=tokens,
         inserted=len(recorded.messages),
         inserted_tokens=_inserted_tokens(recorded),
@@ -127,14 +127,20 @@ def _held(session: Session, place: int) -> int:
     if not place:
         return recorded.at
     previous = session.compactions[place - 1]
-    left = len(_events_of(previous)) + sum(isinstance(part, Rewritten) for part in previous.base)
+    left = len(_events_of(previous)) + _shortened(previous)
     return left + recorded.at - previous.at
 
 
 def _events_of(recorded: RecordedCompaction) -> Ints:
     """The events before a compaction that the next request holds as they were."""
     spans = [np.arange(part.start, min(part.stop, recorded.at)) for part in recorded.base if isinstance(part, Span)]
-    return np.unique(np.concatenate([np.array([], dtype=np.int64), *spans]))
+    joined = [part.event for part in recorded.base if isinstance(part, Rewritten) and part.reason == JOINED]
+    return np.unique(np.concatenate([np.array(joined, dtype=np.int64), *spans]))
+
+
+def _shortened(recorded: RecordedCompaction) -> int:
+    """The messages of the log that the next request holds otherwise than they were."""
+    return sum(isinstance(part, Rewritten) and part.reason != JOINED for part in recorded.base)
 
 
 def _inserted_tokens(recorded: RecordedCompaction) -> int:
@@ -146,6 +152,8 @@ def _inserted_tokens(recorded: RecordedCompaction) -> int:
 def _judged(shown: KeptMessages, keeps: Keeps | None, recorded: RecordedCompaction) -> tuple[KeptVerdict, str]:
     if keeps is None:
         return KeptVerdict.NOT_MODELLED, "what this agent keeps is not known here"
+    if keeps.is_derived:
+        return KeptVerdict.NOT_MODELLED, "the file does not say what was kept; it is read by the rule"
     if recorded.kind == SEALED and not shown.kept:
         return KeptVerdict.NOT_MODELLED, "the file does not show what was kept"
     wrong = {

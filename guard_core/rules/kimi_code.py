@@ -17,8 +17,10 @@ from guard_core.rules.base import (
     RESERVES,
     Agent,
     Hypothesis,
+    Keeps,
     Moment,
     OwnRule,
+    Shape,
     Stretch,
     Typed,
     chosen,
@@ -88,12 +90,15 @@ def _of_window(window: int, changes: int) -> Iterator[Hypothesis]:
         yield Hypothesis(formula, threshold, changes + 1)
 
 
+KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", Shape.USERS, 20_000, is_derived=True)
+
 AGENT = Agent(
     format="kimi-code",
     label="Kimi Code",
     rule=rule,
     variants=variants,
     counter=lambda _: COUNTER,
+    keeps=lambda _, __: KEEPS,
     names={
         "trigger_ratio": "compaction_trigger_ratio, in per cent of the window from 1 to 100",
         "reserved_context_size": "in tokens; 0 or as much as the window has no effect",

@@ -10,6 +10,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded
 from guard_core.rules import Agreement, explain
+from guard_core.rules.kept import KeptVerdict
 from guard_core.triggers import is_counted
 from tests.guard_core.rules.measured import RUNS, run_of, sample
 
@@ -192,3 +193,10 @@ def test_the_threshold_of_an_evaluation_is_in_its_plan_and_explains_every_compac
     found = explain(sample("inspect/react-compaction-summary-zstd.eval"))
     assert (found.rule.formula, found.rule.version) == ("20,000 (threshold)", "0.3.285")
     assert (found.auto, found.agrees, found.missed) == (3, 3, ())
+
+
+def test_what_kimi_code_kept_is_read_by_its_rule_and_proves_nothing_of_it(tmp_path):
+    kept = explain(run_of("kimi-code/default", tmp_path).session).kept
+    assert {item.verdict for item in kept} == {KeptVerdict.NOT_MODELLED}
+    assert {item.rewritten for item in kept} == {0}
+    assert all(item.kept == item.users > 0 for item in kept)
