@@ -134,7 +134,8 @@ class Ends(Edit, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.what} cut to its first {self.head:,} and last {self.tail:,} characters"
+        last = f" and last {self.tail:,}" if self.tail else ""
+        return f"{self.what} cut to its first {self.head:,}{last} characters"
 
     def applies(self, parts: PartColumns) -> Bools:
         return np.asarray(parts["chars"] > max(self.over, self.head + self.tail))
