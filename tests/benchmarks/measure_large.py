@@ -13,12 +13,11 @@ import http.client
 import json
 import os
 import re
-import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -236,25 +235,30 @@ def ended(server: Running, job: dict[str, Any]) -> str:
     return answer.headers.get("location", "")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50_000)
+@contextmanager
+def chosen_recording(description: str | None, steps: int) -> Iterator[tuple[Path, Path]]:
+    """The recording that the command line names, or one made as it says, and a folder to work in; the folder goes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--megabytes", type=float, default=200.0, help="of 1,000,000 bytes, about")
     parser.add_argument("--file", type=Path, help="a file of your own instead of a made one")
     chosen = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="measure-large-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="measure-") as name:
+        folder = Path(name)
         path = chosen.file or folder / "big.jsonl"
         if chosen.file is None:
             with path.open("wb") as out:
                 write_claude_code(out, steps=chosen.steps, size=int(chosen.megabytes * 1_000_000))
         print(f"{path.stat().st_size:,} bytes")
+        yield path, folder
+
+
+def main() -> None:
+    with chosen_recording(__doc__, 50_000) as (path, folder):
         os.environ["TMPDIR"] = str(folder / "tmp")  # of the server: what it leaves there is seen
         (folder / "tmp").mkdir()
         with running(folder / "data") as server:
             measure(server, path)
-    finally:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,21 @@ compact at every step, waits a minute, and asks a restarted server again. Nothin
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
-import tempfile
 import threading
 import time
 from pathlib import Path
 
-from guard_core.simulator.big_files import write_claude_code
-from tests.benchmarks.measure_large import Sampler, at_rest, ended, percentile, proportional, send_file, wait_for
+from tests.benchmarks.measure_large import (
+    Sampler,
+    at_rest,
+    chosen_recording,
+    ended,
+    percentile,
+    proportional,
+    send_file,
+    wait_for,
+)
 from tests.services.server import Running, running
 
 SLOW = ("?buffer=0", "?window=1000", "?profile=tail", "?window=1000&buffer=0")  # up to one compaction at every step
@@ -94,26 +99,13 @@ def _after_a_minute(server: Running, before: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=40_000)
-    parser.add_argument("--megabytes", type=float, default=200.0, help="of 1,000,000 bytes, about")
-    parser.add_argument("--file", type=Path, help="a file of your own instead of a made one")
-    chosen = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="measure-load-"))
-    try:
-        path = chosen.file or folder / "big.jsonl"
-        if chosen.file is None:
-            with path.open("wb") as out:
-                write_claude_code(out, steps=chosen.steps, size=int(chosen.megabytes * 1_000_000))
-        print(f"{path.stat().st_size:,} bytes")
+    with chosen_recording(__doc__, 40_000) as (path, folder):
         with running(folder / "data") as server:
             session = measure_memory(server, path)
             measure_replays(server, session)
         with running(folder / "data") as server:
             measure_second_look(server, session)
         print(f"load of the machine                {os.getloadavg()[0]:8.1f} ({os.cpu_count()} cores)")
-    finally:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

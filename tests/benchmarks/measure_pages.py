@@ -8,17 +8,12 @@ settings at once with /healthz beside them, and the memory of the web process af
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
-import tempfile
 import threading
 import time
 from html.parser import HTMLParser
-from pathlib import Path
 
-from guard_core.simulator.big_files import write_claude_code
-from tests.benchmarks.measure_large import ended, percentile, proportional, send_file, wait_for
+from tests.benchmarks.measure_large import chosen_recording, ended, percentile, proportional, send_file, wait_for
 from tests.services.server import Running, running
 
 AT_ONCE = 20
@@ -96,17 +91,7 @@ def beside(server: Running, session: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50_000)
-    parser.add_argument("--megabytes", type=float, default=200.0, help="of 1,000,000 bytes, about")
-    parser.add_argument("--file", type=Path, help="a file of your own instead of a made one")
-    chosen = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="measure-pages-"))
-    try:
-        path = chosen.file or folder / "big.jsonl"
-        if chosen.file is None:
-            with path.open("wb") as out:
-                write_claude_code(out, steps=chosen.steps, size=int(chosen.megabytes * 1_000_000))
+    with chosen_recording(__doc__, 50_000) as (path, folder):
         with running(folder / "data") as server:
             job, _, _ = send_file(server, path)
             session = wait_for(lambda: ended(server, job), 0.1)
@@ -114,8 +99,6 @@ def main() -> None:
             server.get("/")
             measure_pages(server, session)
             print(f"load of the machine {os.getloadavg()[0]:.1f} ({os.cpu_count()} cores)")
-    finally:
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

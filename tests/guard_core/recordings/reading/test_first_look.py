@@ -55,7 +55,7 @@ LONG = (
 )
 
 
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples are not at {SAMPLES}")
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="../shared/samples is absent")
 @pytest.mark.parametrize("name", LONG)
 def test_it_tells_of_a_real_file_what_the_reading_tells(name: str) -> None:
     look = recordings.first_look(SAMPLES / name)
@@ -67,7 +67,7 @@ def test_it_tells_of_a_real_file_what_the_reading_tells(name: str) -> None:
     assert look.model == session.model
 
 
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"the samples are not at {SAMPLES}")
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="../shared/samples is absent")
 def test_a_rollout_with_records_of_usage_is_looked_at_too() -> None:
     """Its token counts fold the calls of the summariser away; the chart of the reading has them apart."""
     look = recordings.first_look(SAMPLES / "codex/rollout-0.169-2-compactions.jsonl")

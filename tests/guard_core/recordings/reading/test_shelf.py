@@ -49,7 +49,7 @@ def test_a_long_transcript_reads_the_same(transcript: Path, tmp_path: Path) -> N
     assert check_reads_the_same(transcript, tmp_path)
 
 
-@pytest.mark.skipif(not FILES, reason=f"the samples are not at {SAMPLES}")
+@pytest.mark.skipif(not FILES, reason="../shared/samples is absent")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SAMPLES)))
 def test_a_sample_reads_the_same(path: Path, tmp_path: Path) -> None:
     check_reads_the_same(path, tmp_path)
