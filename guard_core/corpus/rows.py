@@ -226,11 +226,12 @@ class _Group:
         above, at_most, _ = bounds.limits
         interval = interval_of(self.key, above, at_most)
         is_open = above is None or at_most is None  # one bound proves too little for other settings than its own
-        known = [
+        inside = [
             item
             for item in (self.hypotheses if fired else ())
             if (bounds.contradiction or interval.contains(item.threshold)) and not (is_open and item.changes)
         ]
+        known = _distinct(inside)
         counts = explained_by(fired, np.array([item.threshold for item in known], dtype=np.int64), self.key.relation)
         most = int(counts.max(initial=0))
         if bounds.contradiction and 2 * most <= len(fired):
@@ -260,15 +261,10 @@ class _Group:
 
     @cached_property
     def hypotheses(self) -> list[Hypothesis]:
-        """What the threshold may be, each once, the simplest first."""
-        known: dict[int, Hypothesis] = {}
-        for item in self._hypotheses():
-            if item.threshold > 0:
-                known.setdefault(item.threshold, item)
-        return list(known.values())
+        """What the threshold may be: the rules of the sessions, then what the agent's formula gives otherwise."""
+        return [item for item in self._hypotheses() if item.threshold > 0]
 
     def _hypotheses(self) -> Iterable[Hypothesis]:
-        """The rules of the sessions, then what the agent's formula gives with other settings, the simplest first."""
         for item in self.items:
             rule = item.evidence.rule
             if rule is not None and rule.threshold is not None:
@@ -277,8 +273,15 @@ class _Group:
         largest = max(item.evidence.stretch.largest for item in self.items)
         stretch = Stretch(0, 1, self.key.version, self.key.model, first.window, largest)
         agent = BY_LABEL.get(self.key.agent)
-        variants = general_variants(stretch) if agent is None else agent.variants(stretch, {})
-        yield from sorted(variants, key=lambda item: item.changes)
+        yield from general_variants(stretch) if agent is None else agent.variants(stretch, {})
+
+
+def _distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """The simplest hypothesis of each threshold, the simplest first."""
+    known: dict[int, Hypothesis] = {}
+    for item in sorted(hypotheses, key=lambda item: item.changes):
+        known.setdefault(item.threshold, item)
+    return list(known.values())
 
 
 def explained_by(checks: Iterable[CompactionCheck], thresholds: Ints, relation: str) -> Ints:

@@ -5,6 +5,7 @@ import pytest
 
 from guard_core.corpus import rows_of
 from guard_core.corpus.rows import explained_by
+from guard_core.rules import AGENTS
 from guard_core.rules.evidence import Cause
 from tests.guard_core.corpus.made import fired, stretch
 
@@ -142,3 +143,8 @@ def test_an_agent_without_a_known_rule_has_a_row_by_its_prompts():
 @pytest.mark.parametrize(("relation", "explained"), [(">=", 1), (">", 0)])
 def test_at_exactly_the_threshold_the_relation_decides(relation, explained):
     assert explained_by([fired(100, 90)], np.array([100]), relation).tolist() == [explained]
+
+
+def test_each_agent_has_a_label_of_its_own_by_which_its_formula_is_found():
+    labels = [agent.label for agent in AGENTS]
+    assert len(set(labels)) == len(labels)
