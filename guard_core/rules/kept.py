@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from enum import StrEnum
 
@@ -71,14 +72,14 @@ def kept_messages(
     counts: dict[int, int | None],
 ) -> Iterator[KeptMessages]:
     """What each compaction of a session left. `counts`: what was compared, by place."""
-    prompts = ledger.steps["prompt_tokens"]
+    prompts, starts = ledger.steps["prompt_tokens"], [stretch.start for stretch, _ in ruled]
     for item in counted_compactions(session).compactions:
         recorded = session.compactions[item.place]
-        step = min(item.step if item.step >= 0 else len(prompts) - 1, len(prompts) - 1)
-        stretch, rule = next((pair for pair in ruled if pair[0].start <= step < pair[0].stop), ruled[-1])
-        keeps = (
-            agent.keeps(stretch, rule) if agent is not None and agent.keeps is not None and rule is not None else None
-        )
+        step = item.step if item.step >= 0 else len(prompts) - 1
+        stretch, rule = ruled[max(0, bisect_right(starts, step) - 1)]
+        keeps = None
+        if agent is not None and agent.keeps is not None and rule is not None:
+            keeps = agent.keeps(stretch, rule)
         after = max(0, int(prompts[item.step])) if item.step >= 0 else 0
         shown = _kept(ledger, item.place, item.step, recorded, keeps, counts.get(item.place), after or None)
         yield msgspec.structs.replace(shown, messages=_held(session, item.place))
@@ -93,21 +94,17 @@ def _kept(
     before: int | None,
     after: int | None,
 ) -> KeptMessages:
-    events = _events_of(recorded)
-    flags = ledger.events["flags"][events]
-    users = int((((flags & MODEL) == 0) & ((flags & HAS_RESULT) == 0)).sum())
-    behind = np.flatnonzero(np.isin(np.arange(recorded.at), events, invert=True))
-    tail = recorded.at - (int(behind[-1]) + 1 if len(behind) else 0)
-    tokens = int(ledger.events["text_tokens"][events].sum())
+    spans = _spans_of(recorded)
+    last = spans[-1] if spans else (0, 0)
     shown = KeptMessages(
         place=place,
         step=step,
         messages=recorded.at,
-        kept=len(events),
-        users=users,
-        tail=tail,
+        kept=_length(spans),
+        users=_sum(ledger.prefix_by("users' events", _of_users), spans),
+        tail=last[1] - last[0] if last[1] == recorded.at else 0,
         rewritten=_shortened(recorded),
-        kept_tokens=tokens,
+        kept_tokens=_sum(ledger.prefix("text_tokens"), spans),
         inserted=len(recorded.messages),
         inserted_tokens=_inserted_tokens(recorded),
         before=before,
@@ -127,15 +124,36 @@ def _held(session: Session, place: int) -> int:
     if not place:
         return recorded.at
     previous = session.compactions[place - 1]
-    left = len(_events_of(previous)) + _shortened(previous)
+    left = _length(_spans_of(previous)) + _shortened(previous)
     return left + recorded.at - previous.at
 
 
-def _events_of(recorded: RecordedCompaction) -> Ints:
-    """The events before a compaction that the next request holds as they were."""
-    spans = [np.arange(part.start, min(part.stop, recorded.at)) for part in recorded.base if isinstance(part, Span)]
+def _spans_of(recorded: RecordedCompaction) -> list[tuple[int, int]]:
+    """The events before a compaction that the next request holds as they were, as ranges in order, apart."""
+    merged: list[tuple[int, int]] = []
+    spans = [(part.start, min(part.stop, recorded.at)) for part in recorded.base if isinstance(part, Span)]
     joined = [part.event for part in recorded.base if isinstance(part, Rewritten) and part.reason == JOINED]
-    return np.unique(np.concatenate([np.array(joined, dtype=np.int64), *spans]))
+    spans += [(event, event + 1) for event in joined]
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        elif start < stop:
+            merged.append((start, stop))
+    return merged
+
+
+def _length(spans: list[tuple[int, int]]) -> int:
+    return sum(stop - start for start, stop in spans)
+
+
+def _sum(prefix: Ints, spans: list[tuple[int, int]]) -> int:
+    return int(sum(prefix[stop] - prefix[start] for start, stop in spans))
+
+
+def _of_users(ledger: Ledger) -> Ints:
+    """1 for each event that is no answer of the model and holds no result."""
+    flags = ledger.events["flags"]
+    return np.asarray(((flags & MODEL) == 0) & ((flags & HAS_RESULT) == 0), dtype=np.int64)
 
 
 def _shortened(recorded: RecordedCompaction) -> int:
