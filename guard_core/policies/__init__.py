@@ -14,6 +14,7 @@ from guard_core.policies import (
     crush,
     gemini_cli,
     goose,
+    google_adk,
     hermes,
     inspect_ai,
     kilo,
@@ -81,6 +82,7 @@ POLICIES: dict[str, PolicyKind] = {
         llama_index.KIND,
         sweagent.KIND,
         *strands.KINDS,
+        *google_adk.KINDS,
     )
 }
 DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents

@@ -157,6 +157,7 @@ class RunJudge:
         theirs = recorded.detail.get("summariser", [])
         if any("skipped" in call for call in theirs):
             return
+        theirs = [call for call in theirs if call.get("reply") != "error"]  # no compaction, so no record of the call
         ours = [item for record in records for item in record.passes if item.summariser_view]
         self.comparison.equal(at, "calls of the summariser", len(theirs), len(ours))
         for number, (call, item) in enumerate(zip(theirs, ours, strict=False)):

@@ -37,18 +37,32 @@ from guard_core.trace import (
     Trace,
     head_of,
 )
-from guard_core.views import Segment, View, content_count
+from guard_core.usage import normal
+from guard_core.views import Segment, Span, View, content_count
 
-TOKENS, MESSAGES = "tokens", "messages"
+TOKENS, MESSAGES, TURNS = "tokens", "messages", "turns"
 COLUMNS = (
     Column("last_prompt", "prompt tokens of the last call that the provider counted since the last compaction", none=0),
     Column("last_step", "the step of that call", "step", none=-1),
     Column("edited", "the request differs from the list that the library keeps", SWITCH),
 )
-MESSAGE_COLUMNS = (
-    Column("messages_compared", "messages that were compared with the limit", MESSAGES, none=-1, label="messages"),
-    Column("message_limit", "messages over which the policy acts", MESSAGES, none=-1, label="limit"),
-)
+# The columns of the comparison by the unit of what is compared; those of tokens are common to all policies.
+COMPARED = {
+    TOKENS: ("decision_tokens", "threshold"),
+    MESSAGES: ("messages_compared", "message_limit"),
+    TURNS: ("turns_compared", "turn_limit"),
+}
+UNIT_COLUMNS = {
+    TOKENS: (),
+    MESSAGES: (
+        Column("messages_compared", "messages that were compared with the limit", MESSAGES, none=-1, label="messages"),
+        Column("message_limit", "messages over which the policy acts", MESSAGES, none=-1, label="limit"),
+    ),
+    TURNS: (
+        Column("turns_compared", "turns that were compared with the limit", TURNS, none=-1, label="turns"),
+        Column("turn_limit", "turns at which the policy acts", TURNS, none=-1, label="limit"),
+    ),
+}
 
 
 class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -183,13 +197,13 @@ class ListPolicy:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*COLUMNS, *(MESSAGE_COLUMNS if self.compares == MESSAGES else ()), *self.own_columns)
+        return (*COLUMNS, *UNIT_COLUMNS[self.compares], *self.own_columns)
 
     # ---- what a library says
 
     @property
     def compares(self) -> str:
-        """The unit of the number that it compares: TOKENS or MESSAGES."""
+        """The unit of the number that it compares: TOKENS, MESSAGES or TURNS."""
         return TOKENS
 
     def costs(self) -> Costs:
@@ -224,6 +238,10 @@ class ListPolicy:
     def compact(self, request: Request, state: Any) -> Outcome:
         """What it makes of its list when its count is over its limit."""
         raise NotImplementedError
+
+    def left_out(self, ledger: Ledger) -> NDArray[np.bool_] | None:
+        """Which events of the log are never sent, though its list has them; None: none."""
+        return None
 
     # ---- what follows from it
 
@@ -267,6 +285,9 @@ class ListPolicy:
         ledger, costs, head = check.ledger, self.estimator(check.ledger), self._list(state)
         if check.point is Point.END_OF_TURN:
             check = replace(check, at=max(int(turn_ends(ledger)[check.at]), head.kept_from))
+        if self._next_left_out(ledger, head.kept_from) < check.at:
+            head = self._without_left_out(ledger, head, check.at)
+            state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
         at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
         sizes = self.sizes(ledger, head, np.array([check.step]), at, LastCount(last, as_of), state)
         counted = self.counted(sizes)
@@ -336,6 +357,7 @@ class ListPolicy:
         over = self.acts(sizes, counted, limit)
         if Point.END_OF_TURN in self.points:
             over = over | self._acts_between(sizes)
+        over = over | (at > self._next_left_out(ledger, head.kept_from))
         if Point.ON_OVERFLOW in self.points:
             over = over | (counts.counted.tokens > run.window)
         size = int(np.argmax(over)) if over.any() else stop - start
@@ -346,6 +368,21 @@ class ListPolicy:
             state = msgspec.structs.replace(state, tokens=int(counts.tokens[size]), as_of=int(counts.as_of[size]))
         cut = {name: values[:size] for name, values in columns.items()}
         return Quiet(size, cut, counts.first(size), state, ended=size < stop - start, head=head)
+
+    def _next_left_out(self, ledger: Ledger, start: int) -> int:
+        """The first event from `start` on that is not sent; the largest number where there is none."""
+        left_out = self.left_out(ledger)
+        if left_out is None or not left_out[start:].any():
+            return ledger.event_count
+        return start + int(np.argmax(left_out[start:]))
+
+    def _without_left_out(self, ledger: Ledger, head: Head, at: int) -> Head:
+        """The head of requests without the events up to `at` that are not sent."""
+        left_out = self.left_out(ledger)
+        assert left_out is not None
+        last = head.kept_from + int(np.flatnonzero(left_out[head.kept_from : at])[-1])
+        spans = without((Span(head.kept_from, last + 1),), left_out)
+        return Head(normal((*head.view, *spans)), last + 1, head.form)
 
     def _acts_between(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Before which of some steps a turn ended after which it acts; the times at which a replay asks (`points`)."""
@@ -363,7 +400,7 @@ class ListPolicy:
 
     @property
     def _compared_names(self) -> tuple[str, str]:
-        return ("messages_compared", "message_limit") if self.compares == MESSAGES else ("decision_tokens", "threshold")
+        return COMPARED[self.compares]
 
     def _remembered(self, state: ListMemory) -> dict[str, int]:
         """The columns that the state gives."""
@@ -400,6 +437,19 @@ class ListPolicy:
             Term("limit", most, self.compares, **rule),  # type: ignore[arg-type]
             Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, f"{counted:,} {sign} {most:,}: {verdict}"),
         )
+
+
+def without(view: View, left_out: NDArray[np.bool_]) -> View:
+    """A view without some events of the log."""
+    kept: list[Segment] = []
+    for segment in view:
+        if isinstance(segment, Span):
+            gone = [*(np.flatnonzero(left_out[segment.start : segment.stop]) + segment.start).tolist(), segment.stop]
+            begins = [segment.start, *(event + 1 for event in gone[:-1])]
+            kept += [Span(first, last, segment.form) for first, last in zip(begins, gone, strict=True) if first < last]
+        else:
+            kept.append(segment)
+    return tuple(kept)
 
 
 def turn_ends(ledger: Ledger) -> Ints:

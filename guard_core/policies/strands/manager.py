@@ -163,7 +163,7 @@ class StrandsManager(ListPolicy):
     def pinned(self, groups: list[Group], state: Any) -> Any:
         """The state in which the first messages are pinned, from the first reduction on."""
         count = self.settings.pin_first
-        if not count or state.pinned >= 0:
+        if not count or not groups or state.pinned >= 0:
             return state
         last = groups[min(count, len(groups)) - 1]
         stop = last.messages[-1].event + 1

@@ -1,0 +1,88 @@
+"""Google ADK's event compaction does what the library does."""
+
+import pytest
+
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.replay import replay
+from guard_core.requests import materialise
+from guard_core.sessions import ModelCall, Session
+from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
+from guard_core.usage import RatioUsage
+from tests.guard_core.conformance.libraries import check_equals_the_library
+
+
+@pytest.mark.parametrize("policy", ["adk-sliding-window", "adk-token-threshold"])
+def test_it_equals_recorded_runs_of_the_library(policy):
+    check_equals_the_library(policy)
+
+
+def chat(turns, size=400, answered=True):
+    """Turns of a question, a call with a result, and an answer."""
+    events, calls = [], []
+    for number in range(turns):
+        events.append(Event(Role.USER, (TextPart(f"question {number}"),)))
+        calls.append(ModelCall(at=len(events)))
+        events.append(Event(Role.MODEL, (ToolCallPart("read", {}, f"c{number}"),)))
+        events.append(Event(Role.USER, (ToolResultPart("read", "y" * size, f"c{number}"),)))
+        calls.append(ModelCall(at=len(events)))
+        if answered:
+            events.append(Event(Role.MODEL, (TextPart("done"),)))
+    return Session(tuple(events), tuple(calls))
+
+
+def replayed(session, name, summarizer=None, **settings):
+    ledger, summarizer = Ledger.of(session), summarizer or FixedSummaries(100)
+    usage = RatioUsage(1.0, reported_from=10**6)
+    trace = replay(ledger, get_policy(name, **settings), window=10**6, usage=usage, summarizer=summarizer)
+    return trace, [materialise(trace.view(step, call.at), session) for step, call in enumerate(session.calls)]
+
+
+def test_turns_are_summarised_together_and_overlap():
+    trace, requests = replayed(chat(5), "adk-sliding-window", compaction_interval=2, overlap_size=1)
+    given = [record.passes[0].summariser_contents for record in trace.compactions]
+    assert given == [8, 12]
+    assert [event.role for event in requests[-2]] == [Role.MODEL, Role.MODEL, Role.USER]
+
+
+def test_a_summary_that_contains_an_earlier_one_replaces_it():
+    trace, requests = replayed(chat(5), "adk-sliding-window", compaction_interval=2, overlap_size=9)
+    assert len(trace.compactions) == 2
+    assert len(requests[-2]) == 2
+
+
+def test_nothing_is_summarised_after_a_turn_without_an_answer():
+    trace, _ = replayed(chat(5, answered=False), "adk-sliding-window", compaction_interval=1, overlap_size=0)
+    assert not trace.compactions
+
+
+def test_a_range_that_is_smaller_than_the_last_summary_is_left_alone():
+    summaries = FixedSummaries(2_000)
+    trace, _ = replayed(chat(5), "adk-sliding-window", summaries, compaction_interval=1, overlap_size=0)
+    assert len(trace.compactions) == 1
+
+
+def test_old_events_are_summarised_with_the_summary_before():
+    trace, requests = replayed(chat(8), "adk-token-threshold", token_threshold=300, event_retention_size=4)
+    first, second, *_ = trace.compactions
+    assert first.passes[0].summariser_view[0].start == 0
+    assert second.passes[0].summariser_view[0].kind == "summary"
+    assert all(len(messages) <= 9 for messages in requests)
+
+
+def test_a_call_is_not_parted_from_its_result():
+    session = chat(6)
+    for retained in range(1, 6):
+        _, requests = replayed(session, "adk-token-threshold", token_threshold=200, event_retention_size=retained)
+        for messages in requests:
+            calls = {part.id for event in messages for part in event.parts if isinstance(part, ToolCallPart)}
+            results = {part.call_id for event in messages for part in event.parts if isinstance(part, ToolResultPart)}
+            assert calls == results
+
+
+def test_a_failed_summary_changes_nothing():
+    failing = ScriptedSummaries((None,))
+    trace, requests = replayed(chat(4), "adk-sliding-window", failing, compaction_interval=1, overlap_size=0)
+    assert not trace.compactions
+    assert len(requests[-1]) == 15
