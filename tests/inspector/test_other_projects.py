@@ -125,7 +125,17 @@ def test_pages_with_a_key_that_exists_answer_as_with_one_that_does_not(theirs, c
 
 @pytest.mark.parametrize(
     "address",
-    ["/", f"/?q={SECRET}", f"/?tag={SECRET}", "/?sort=-size", "/?page=2", f"/search?q={SECRET}", "/gallery/"],
+    [
+        "/",
+        f"/?q={SECRET}",
+        f"/?tag={SECRET}",
+        "/?sort=-size",
+        "/?page=2",
+        f"/search?q={SECRET}",
+        "/gallery/",
+        "/triggers/",
+        "/triggers/?row=",
+    ],
 )
 def test_no_page_shows_or_counts_what_another_project_has(theirs, client, address):
     before = client.get(address)
