@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from guard_core.checker.prices import never_paid
 from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
@@ -341,5 +342,6 @@ RECORDED: dict[str, Callable[..., None]] = {
         empty_summary,
         silent_truncation,
         no_usage,
+        never_paid,
     )
 }

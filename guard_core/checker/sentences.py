@@ -11,8 +11,9 @@ from guard_core.window_evidence import Status
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _QUOTE = re.compile(r'".*"', re.DOTALL)  # a quoted request may hold quotation marks of its own
-# Shares and means are said with one decimal, or none from 110 % on; factors with two.
-_FORMS = ("{:,.0f}", "{:,.1f}", "{:,.2f}")
+# Shares and means are said with one decimal, or none from 110 % on; factors and US dollars with two, less than a dollar
+# with four.
+_FORMS = ("{:,.0f}", "{:,.1f}", "{:,.2f}", "{:,.4f}")
 
 
 def check_sentence(finding: Finding) -> None:
@@ -38,7 +39,7 @@ def explained_numbers(claim: Finding | Verdict) -> set[str]:
     shares = [value for value in values if isinstance(value, float)]
     shares += [part / window for window in _windows(claim) for part in whole]
     shares += [part / window - 1 for window in _windows(claim) for part in whole]
-    texts |= {form.format(value * scale) for value in shares for scale in (1, 100) for form in _FORMS}
+    texts |= {form.format(abs(value) * scale) for value in shares for scale in (1, 100) for form in _FORMS}
     texts |= {"99.9" for value in shares if 0.999 <= value < 1}  # not rounded up to all of it
     difference = claim.numbers.get("without", 0) - claim.numbers.get("with", 0) if "with" in claim.numbers else 0
     return texts | {f"{difference:,}", "90", "90.0"}

@@ -13,7 +13,7 @@ from guard_core.counts import (
     counted_compactions,
     requests_of,
 )
-from guard_core.findings import gaps, own_rule, repetition, requests, rules, sizes, summaries, without
+from guard_core.findings import gaps, own_rule, prices, repetition, requests, rules, sizes, summaries, without
 from guard_core.findings.claims import Finding, Verdict, gravest_first
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import RequestWords, request_words
@@ -66,6 +66,7 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     sizes.counted_over,
     repetition.grown,
     own_rule.own_rule_gaps,
+    prices.never_paid,
     gaps.silent_truncation,
     gaps.unreported,
 )

@@ -18,6 +18,8 @@ TRIGGER_NOT_RECORDED = "trigger_not_recorded"  # the file does not say who asked
 SAME_TURNS = "same_turns"  # the agent would have made the same calls
 MODELLED_TOKENS = "modelled_tokens"  # a modelled count is part of the number
 RULE_DEFAULTS = "rule_defaults"  # settings of the agent's rule that the file does not hold are at their defaults
+LIST_PRICES = "list_prices"  # what the calls cost is taken from the price table
+MODELLED_CACHE = "modelled_cache"  # what the provider's cache gave is worked out, for the recording too
 SIZES_ONLY = "sizes_only"  # the file has no count by the provider
 
 

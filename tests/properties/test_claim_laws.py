@@ -86,13 +86,16 @@ def stories(draw: st.DrawFn) -> Session:
     log = draw(events())
     made = draw(compactions(len(log)))
     per_event = draw(st.sampled_from([5, 700, 9_000]))
+    window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Provenance.RECORDER))))
+    known = ["nameless", "claude-sonnet-4-5", "gpt-5.2"]  # the latter two have prices, and windows of their own
+    model = draw(st.sampled_from(known if window else known[:1]))
+    cached = draw(st.sampled_from([None, 0, 4_000]))
     calls = []
     for at in sorted(draw(st.sets(st.integers(1, len(log)), min_size=1))):
         since = max([0, *(item.at for item in made if item.at <= at)])
         count = 1_500 + per_event * (at - since)
         reported = draw(st.sampled_from([count, count, count, None, count * 3]))
-        calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, model="nameless"))
-    window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Provenance.RECORDER))))
+        calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, cached, model=model))
     format_ = draw(st.sampled_from(["", "claude-code", "adk", "codex", "crush", "pi", "opencode", "gemini-cli"]))
     version = draw(st.sampled_from(["", "2.1.14", "2.1.62", "2.1.330"]))
     total = draw(st.none() | st.integers(1, 10**7))

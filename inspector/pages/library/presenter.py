@@ -81,6 +81,7 @@ KINDS = {
     "own_missed": "late by its own rule",
     "other_threshold": "another threshold than its rule's",
     "needless": "needless compaction",
+    "never_paid": "compaction never paid",
     "needed": "needed compaction",
     "avoided_overflows": "avoids overflows",
     "timing_gap": "caught only by the estimate",

@@ -97,6 +97,12 @@ def growing(start: int = 5_000, by: int = 1_000) -> Callable[[int], int]:
     return lambda turn: start + by * turn
 
 
+def priced(session: Session) -> Session:
+    """The same calls, answered by a model that the price table has."""
+    calls = tuple(msgspec.structs.replace(call, model="claude-sonnet-4-5", output_tokens=100) for call in session.calls)
+    return msgspec.structs.replace(session, calls=calls, model="claude-sonnet-4-5")
+
+
 def _falling_at(*places: int, start: int = 60_000, low: int = 8_000) -> Callable[[int], int]:
     """Counts that grow by 1,000 and fall to `low` at the given calls."""
 
@@ -136,6 +142,16 @@ def recordings() -> Iterator[tuple[str, Session]]:
     )
     refused = compaction(20, tokens_before=100_400)
     yield "counted over", exchange(40, tokens=_falling_at(20, start=79_000), compactions=(refused,))
+    yield (
+        "never paid",
+        priced(
+            exchange(
+                14,
+                tokens=_falling_at(5, 7, start=40_000, low=36_000),
+                compactions=(compaction(5), compaction(7)),
+            )
+        ),
+    )
     yield "needless", exchange(10, tokens=_falling_at(5, start=40_000), compactions=(compaction(5),))
     yield (
         "trigger unknown",

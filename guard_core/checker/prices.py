@@ -1,0 +1,168 @@
+"""What compactions cost and saved, recomputed call by call with the price table's own arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cached_property
+
+from guard_core.checker.story import Story, Wrong, agree, number
+from guard_core.findings.claims import LIST_PRICES, MODELLED_CACHE, Finding
+from guard_core.model_table import PriceRow, rows_of
+from guard_core.models import main_model
+from guard_core.requests import materialise
+from guard_core.views import Segment, Span, View
+
+LIFETIME, SHORTEST = 300_000, 1_024  # of the provider's cache: milliseconds, and the least tokens that it keeps
+WITH_SUMMARY = ("summary", "summary+tail", "opaque")
+
+
+def never_paid(story: Story, finding: Finding) -> None:
+    """A compaction that cost more than it saved until the next one, and that no request needed to fit its window."""
+    ledger = _Calls(story)
+    real = {index: balance for index in ledger.fired if (balance := ledger.unpaid(index)) is not None}
+    index = number(finding, "compaction")
+    if index not in real:
+        raise Wrong(f"compaction {index} paid for itself, or the window needed it")
+    paid, saved = real[index]
+    if paid - saved < max(cost - back for cost, back in real.values()):
+        raise Wrong("another compaction cost more")
+    step = story.compaction(index).step
+    agree(finding, step=step, paid=float(paid), saved=float(saved), compactions=list(real))
+    agree(finding, calls=ledger.stop(index) - step - 1, window=story.window)
+    if not {LIST_PRICES, MODELLED_CACHE} <= set(finding.assumptions):
+        raise Wrong("it rests on list prices and a modelled cache, and does not say so")
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The calls of a recording with what they cost."""
+
+    story: Story
+
+    @cached_property
+    def fired(self) -> list[int]:
+        """The compactions that a call followed."""
+        return [index for index, item in enumerate(self.story.compactions) if item.step >= 0]
+
+    def stop(self, index: int) -> int:
+        """The step of the next compaction, or the end."""
+        step = self.story.compaction(index).step
+        later = [self.story.compaction(other).step for other in self.fired]
+        return min((other for other in later if other > step), default=len(self.story.sent))
+
+    def unpaid(self, index: int) -> tuple[Decimal, Decimal] | None:
+        """What it cost at once and what it saved later, in US dollars; None where it paid or was needed."""
+        story, step = self.story, self.story.compaction(index).step
+        before = story.before(index)
+        fewer = before - story.sent[step]
+        steps = range(step, self.stop(index))
+        if any(story.windows[at] and story.sent[at] + fewer > story.window for at in steps):
+            return None
+        less = [
+            self._cost(at, *self._without(at, step, before, fewer)) - self._cost(at, story.sent[at], self._read(at))
+            for at in steps
+        ]
+        paid, saved = self._summary(index, before) - less[0], sum(less[1:], Decimal(0))
+        return (paid, saved) if saved < paid else None
+
+    def _without(self, at: int, step: int, before: int, fewer: int) -> tuple[int, int]:
+        """A request without the compaction, and what it would have read."""
+        tokens = max(0, self.story.sent[at] + fewer)
+        if at == step:
+            read = min(before, self.story.sent[at - 1]) if self._is_warm(at) else 0
+        else:
+            read = max(0, self._read(at) + fewer) if self._read(at) else 0
+        return tokens, min(read, tokens)
+
+    def _read(self, at: int) -> int:
+        """What a request reads from the cache."""
+        if not self._is_warm(at):
+            return 0
+        story = self.story
+        same = story.places[at] == story.places[at - 1]
+        shared = min(story.sent[at - 1] if same else self._beginning(at), story.sent[at])
+        return shared if shared >= SHORTEST else 0
+
+    def _beginning(self, at: int) -> int:
+        """Tokens of what a request on another base has in common with the one before, message by message."""
+        story, (view, place) = self.story, self.story.views[at]
+        before = materialise(story.views[at - 1][0], story.session, story.views[at - 1][1])
+        count = 0
+        for one, other in zip(before, materialise(view, story.session, place), strict=False):
+            if one is not other:
+                break
+            count += 1
+        kept = _first(view, count)
+        return story.price(at, kept, place) if kept else story.attribution.overhead
+
+    def _is_warm(self, at: int) -> bool:
+        """Does the cache still have the request before."""
+        calls = self.story.session.calls
+        if not at or calls[at].model != calls[at - 1].model or self._is_cache_off:
+            return False
+        then, now = self._moments[calls[at - 1].at - 1], self._moments[calls[at].at - 1]
+        return calls[at - 1].at == 0 or then < 0 or now - then <= LIFETIME
+
+    @cached_property
+    def _is_cache_off(self) -> bool:
+        """Did the provider say of a call that nothing was read or written, and never anything else."""
+        calls = self.story.session.calls
+        counts = [count for call in calls for count in (call.cached_tokens, call.cache_write_tokens)]
+        return 0 in counts and not any(counts)
+
+    @cached_property
+    def _moments(self) -> list[int]:
+        """The latest time of all events up to each one, in milliseconds, -1: none is known."""
+        latest, moments = -1, []
+        for event in self.story.session.events:
+            latest = max(latest, -1 if event.timestamp is None else int(event.timestamp * 1000))
+            moments.append(latest)
+        return moments
+
+    def _cost(self, at: int, prompt: int, read: int) -> Decimal:
+        call = self.story.session.calls[at]
+        output = call.output_tokens
+        if output is None:
+            output = 0 if call.response is None else int(self.story.attribution.tokens[call.response])
+        return self._price(call.model, prompt, read, 0 if self._is_cache_off else prompt - read, output)
+
+    def _summary(self, index: int, before: int) -> Decimal:
+        """The price of the summariser's call."""
+        item, step = self.story.recorded(index), self.story.compaction(index).step
+        place = self.story.compaction(index).place
+        made = item.summariser
+        if made is not None and made.prompt_tokens is not None:
+            prompt, output = made.prompt_tokens, made.output_tokens or 0
+        elif item.kind in WITH_SUMMARY:
+            prompt, output = before, sum(self.story.attribution.inserted[place])
+        else:
+            return Decimal(0)
+        read = min(prompt, self.story.sent[step - 1]) if self._is_warm(step) else 0
+        return self._price(main_model(self.story.session), prompt, read, 0, output)
+
+    def _price(self, model: str, prompt: int, read: int, written: int, output: int) -> Decimal:
+        from genai_prices import Usage
+
+        session = self.story.session
+        row: PriceRow | None = rows_of((model or main_model(session)).removesuffix("[1m]")).own
+        if row is None:
+            raise Wrong(f"the price table has no price of {model!r}")
+        first = next((call.timestamp for call in session.calls if call.model == model), None) or session.started_at
+        moment = datetime(2100, 1, 1, 12, tzinfo=UTC) if first is None else datetime.fromtimestamp(first, UTC)
+        usage = Usage(input_tokens=prompt, cache_read_tokens=read, cache_write_tokens=written, output_tokens=output)
+        return row.info.calc_price(usage, row.provider, genai_request_timestamp=moment).total_price
+
+
+def _first(view: View, count: int) -> View:
+    """The first messages of a view."""
+    kept: list[Segment] = []
+    for segment in view:
+        size = segment.stop - segment.start if isinstance(segment, Span) else 1
+        if size > count and isinstance(segment, Span):
+            segment = Span(segment.start, segment.start + count)
+        if count > 0 and (not isinstance(segment, Span) or segment.stop > segment.start):
+            kept.append(segment)
+        count -= min(size, count)
+    return tuple(kept)

@@ -1,0 +1,51 @@
+"""Compactions that never paid for themselves, at the list prices of the session's model."""
+
+from __future__ import annotations
+
+from guard_core.findings.claims import INFO, LIST_PRICES, LISTED, MODELLED_CACHE, SAME_TURNS, Finding
+from guard_core.findings.facts import Case
+from guard_core.findings.words import at_step, counted, if_window, window_assumptions
+
+
+def never_paid(case: Case) -> list[Finding]:
+    """Recorded compactions that cost more than they had saved when the next one came, though the window did not need
+    them."""
+    from guard_core.outcomes.bill import Prices, bill_of  # these rest on facts, too
+    from guard_core.outcomes.outcome import is_unpaid
+    from guard_core.outcomes.payback import paybacks
+    from guard_core.outcomes.sent import SentRequests
+    from guard_core.outcomes.words import dollars
+    from guard_core.prices import UNIT
+
+    facts = case.facts
+    if not case.is_recorded or not case.fired or facts.is_uncounted or not case.window_counts:
+        return []
+    prices = Prices.of(facts.session, facts.ledger)
+    if not prices.has_prices:
+        return []
+    sent = SentRequests(case)
+    unpaid = [item for item in paybacks(sent, bill_of(sent, prices)) if is_unpaid(item)]
+    if not unpaid:
+        return []
+    worst = max(unpaid, key=lambda item: item.net)
+    calls = worst.stop - worst.step - 1
+    until = "up to the next one" if worst.stop < len(sent.tokens) else "until the recording ends"
+    more = "" if len(unpaid) == 1 else f" So did {counted(len(unpaid) - 1, 'more compaction')}."
+    change = "saved" if worst.saved >= 0 else "cost another"
+    sentence = (
+        f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) never paid for itself: it cost {dollars(worst.paid)} "
+        f"at once, and {counted(calls, 'later call')} {until} {change} {dollars(abs(worst.saved))} (list prices, cache "
+        f"modelled), while the window did not need it{if_window(case.window)}.{more}"
+    )
+    numbers = {
+        "compaction": worst.index,
+        "step": worst.step,
+        "paid": worst.paid / UNIT / 1_000_000,
+        "saved": worst.saved / UNIT / 1_000_000,
+        "window": case.window.value,
+        "calls": calls,
+        "compactions": [item.index for item in unpaid],
+    }
+    assumptions = (*window_assumptions(case.window), LIST_PRICES, MODELLED_CACHE, SAME_TURNS)
+    steps = tuple(item.step for item in unpaid[:LISTED])
+    return [Finding("never_paid", INFO, worst.step, sentence, numbers, assumptions, steps, len(unpaid))]

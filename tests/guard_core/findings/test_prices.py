@@ -1,0 +1,51 @@
+"""Compactions that never paid for themselves are named with what they cost and saved."""
+
+from guard_core.findings import Facts, recorded_findings
+from guard_core.sessions import Evidence, RecordedCompaction
+from guard_core.views import Inserted, Span
+from tests.builders import user
+from tests.guard_core.outcomes.cast import counted, facts_of
+
+
+def compacted(at, before):
+    base = (Inserted(0), Span(at, at))
+    summary = (user("summary " * 60),)
+    return RecordedCompaction(at, Evidence.DECLARED, "summary", base, summary, "auto", tokens_before=before)
+
+
+def found(session):
+    return {item.kind: item for item in recorded_findings(facts_of(session))}
+
+
+CALLS = (90_000, 100_000, 80_000, 82_000, 30_000, *(31_000 + 100 * k for k in range(20)))
+TWICE = (compacted(5, 100_100), compacted(9, 82_100))
+
+
+def test_one_that_the_next_follows_at_once_never_paid():
+    claim = found(counted(CALLS, compactions=TWICE))["never_paid"]
+    assert claim.numbers["compactions"] == [0]
+    assert claim.numbers["paid"] > claim.numbers["saved"]
+    assert "Compaction 1 (step 3) never paid for itself: it cost $" in claim.sentence
+    assert {"list_prices", "modelled_cache"} <= set(claim.assumptions)
+
+
+def test_one_that_pays_is_not_named():
+    calls = (90_000, 100_000, *(20_000 + 100 * k for k in range(30)))
+    assert "never_paid" not in found(counted(calls, compactions=(compacted(5, 100_100),)))
+
+
+def test_nothing_is_said_without_a_price():
+    assert "never_paid" not in found(counted(CALLS, names=("homemade",) * len(CALLS), compactions=TWICE))
+
+
+def test_one_that_the_window_needed_is_not_named():
+    calls = (150_000, 199_000, 198_000, 199_500, 30_000, 31_000)
+    claims = found(counted(calls, compactions=(compacted(5, 201_000), compacted(9, 199_800))))
+    assert 0 not in claims["never_paid"].numbers["compactions"] if "never_paid" in claims else True
+
+
+def test_a_session_whose_counts_are_estimates_says_nothing_of_prices():
+    from tests.builders import session
+
+    built = session(*counted(CALLS).events, reported=False, compactions=TWICE)
+    assert "never_paid" not in {item.kind for item in recorded_findings(Facts.of(built))}
