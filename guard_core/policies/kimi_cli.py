@@ -7,21 +7,24 @@ section 2). The summariser is given the texts of messages only: it never sees to
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from guard_core.costs import HAS_RESULT, RESULT, STARTS_TURN, TEXT
+from guard_core.costs import HAS_RESULT, MODEL, RESULT, STARTS_TURN, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import Counter
 from guard_core.policies.pieces.cuts import last_marked
-from guard_core.policies.pieces.estimates import at_ends
+from guard_core.policies.pieces.estimates import Estimate, at_ends
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
-from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Setting
-from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.trace import NOTHING_TO_COMPACT, Head
+from guard_core.views import Span, Synthetic
 
 SHARE_OF_WINDOW, RESERVED = 0.85, 50_000  # measured: 262,144 -> 212,144
+CHARS_PER_TOKEN = 4  # floor of all that is added, measured
 KEPT = 2  # messages of the person and the model
 FRAME = 84  # characters before a summary; runs of 1.40.0
 _SOURCE = "measured, specification of new policies section 2"
@@ -47,6 +50,25 @@ def appended_texts(ledger: Ledger, form: str = "") -> Ints:
     return np.asarray(said + at_ends(np.where(results, chars, 0), results, lambda total: total // 4))
 
 
+def text_chars(ledger: Ledger, form: str = "") -> Ints:
+    """Code points of the texts and tool results of each event."""
+    parts = ledger.parts
+    return ledger.by_event(np.where((parts["kind"] == TEXT) | (parts["kind"] == RESULT), parts["chars"], 0))
+
+
+def added_chars(ledger: Ledger, form: str = "") -> Ints:
+    """The same of what is no answer: an answer is counted by the provider."""
+    return np.asarray(np.where(ledger.events["flags"] & MODEL, 0, text_chars(ledger)))
+
+
+TEXTS = Estimate(
+    "kimi-cli texts",
+    "characters // 4 of the texts",
+    lambda ledger, form: text_chars(ledger) // CHARS_PER_TOKEN,
+    lambda size: size // CHARS_PER_TOKEN,
+)
+
+
 class KimiCliSettings(msgspec.Struct, frozen=True):
     """Sizes in tokens."""
 
@@ -62,11 +84,27 @@ class KimiCli(CountedPolicy):
     settings: KimiCliSettings
     name = "kimi-cli"
     agent = "kimi-cli"
+    raises = True
+
+    @property
+    def uncounted(self) -> Estimate | None:
+        return TEXTS
 
     @property
     def counter(self) -> Counter:
-        words = "floor(characters / 4) of what was added since, at once each"
-        return Counter(pending=appended_texts, pending_words=words)
+        words = "floor(characters / 4) of what was added since"
+        return Counter(pending=added_chars, pending_words=words, pending_units=CHARS_PER_TOKEN)
+
+    def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
+        """Before the first count and after a compaction the texts are estimated; the system prompt is not."""
+        prefix = ledger.prefix_by("kimi-cli characters", text_chars)
+        written = sum(item.bytes for item in head.view if isinstance(item, Synthetic))
+        spans = [item for item in head.view if isinstance(item, Span)]
+        kept = sum(int(prefix[item.stop] - prefix[item.start]) for item in spans)
+        then = max(state.compacted_at, head.kept_from)
+        kept += int(prefix[then] - prefix[head.kept_from])
+        since = np.maximum(prefix[at] - prefix[then], 0)
+        return np.asarray(written // CHARS_PER_TOKEN + kept // CHARS_PER_TOKEN + since // CHARS_PER_TOKEN)
 
     def threshold(self, window: int) -> int:
         return lower_limit(window, self.settings.share, self.settings.reserved)
@@ -85,7 +123,10 @@ class KimiCli(CountedPolicy):
             return NOTHING_TO_COMPACT
         asks = (Ask(messages.between(0, cut), self.settings.summary_budget),)
         kept = messages.between(cut, len(messages))
-        return Plan((SummaryMessage(asks, frame=FRAME), *kept), cut=(messages.event_at(cut, history.stop),) * 3)
+        return Plan(
+            (SummaryMessage(asks, frame=FRAME, takes_empty=True), *kept),
+            cut=(messages.event_at(cut, history.stop),) * 3,
+        )
 
 
 KIND = PolicyKind(
@@ -127,6 +168,7 @@ KIND = PolicyKind(
             least=1,
         ),
     ),
+    judged_by=RecordedRuns("kimi-cli", "simple_compaction", names={"max_preserved_messages": "kept"}),
     known_problems=(
         KnownProblem(
             "A small window compacts before every call",

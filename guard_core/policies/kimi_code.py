@@ -1,9 +1,9 @@
 """Kimi Code: 85 % of the window, or 50,000 tokens below it; keeps the person's messages and a summary.
 
 Source of the rules: version 2.1.0, run against a scripted provider, and the specification of new policies, section 2.
-What is pending was fitted to results of one size, so that a threshold there is certain to a few hundred tokens. Not
-modelled: a compaction that is given up because messages other than the person's came meanwhile, the window that it
-learns from refusals, and clearing of old results, which is off.
+Of a result it estimates the output alone, without the note that its tools put around it, which a replay cannot tell
+from it. Not modelled: a compaction that is given up because messages other than the person's came meanwhile, the
+window that it learns from refusals, and clearing of old results, which is off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from guard_core.views import Segment, Synthetic
 
 HEAD, TAIL = 2_000, 18_000  # tokens of the person's messages that stay where all of them are more than 20,000
 ELISION = 60  # bytes; ours: the mark between the two, whose wording is not known
-RESULT_FRAME = 157  # characters of a result that are not counted; fitted to 2.1.0
 FRAME = 2_953  # characters around a summary; runs of 2.1.0
 REFUSALS = 3  # attempts of a turn after refusals
 CHARS_PER_TOKEN = 4  # of ASCII; any other character is a token
@@ -34,11 +33,10 @@ _SOURCE = "measured, specification of new policies section 2"
 
 
 def text_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """The estimate of each event's texts and tool results."""
+    """The estimate of each event's texts and tool results, and a token for the role of each message."""
     parts = ledger.parts
     kind, others = parts["kind"], parts["non_ascii"]
-    ascii_chars = parts["chars"] - others - np.where(kind == RESULT, RESULT_FRAME, 0)
-    tokens = np.maximum(ascii_chars, 0) // CHARS_PER_TOKEN + others
+    tokens = -(-(parts["chars"] - others) // CHARS_PER_TOKEN) + others + 1
     return ledger.by_event(np.where((kind == RESULT) | (kind == TEXT), tokens, 0))
 
 
@@ -61,7 +59,9 @@ class KimiCode(CountedPolicy):
 
     @property
     def counter(self) -> Counter:
-        return Counter(pending=text_tokens, pending_words="ASCII characters / 4 and all others of what was added since")
+        return Counter(
+            pending=text_tokens, pending_words="ceil(ASCII characters / 4), all others, and 1 for each message since"
+        )
 
     @property
     def most_refusals(self) -> int:

@@ -54,6 +54,7 @@ from guard_core.summaries.base import Summary
 from guard_core.trace import (
     INDEX,
     NOTHING_TO_COMPACT,
+    RAISED,
     STALLED,
     STILL_OVER,
     SUMMARISER_FAILED,
@@ -77,8 +78,9 @@ class Memory(msgspec.Struct, frozen=True):
     """What a policy remembers: how requests begin since the last compaction (`head`, then the log from `kept_from`),
     its summary, and the provider's last count (`tokens` at step `as_of`, -1: none).
 
-    `turn_tokens` and `turn_as_of` are the count before the current turn began. `calls` counts those of the summariser,
-    `attempts` the compactions after refusals in turn `turn`, `stalled` is the turn of a compaction that left as much.
+    `compacted_at` is how many events the log had at the last compaction. `turn_tokens` and `turn_as_of` are the count
+    before the current turn began. `calls` counts those of the summariser, `attempts` the compactions after refusals in
+    turn `turn`, `stalled` is the turn of a compaction that left as much.
     """
 
     head: View = ()
@@ -92,6 +94,7 @@ class Memory(msgspec.Struct, frozen=True):
     calls: int = 0
     turn: int = -1
     attempts: int = 0
+    compacted_at: int = 0
     stalled: int = -1
 
 
@@ -124,6 +127,7 @@ class CountedPolicy(ABC):
     agent: ClassVar[str] = ""
     own_columns: ClassVar[tuple[Column, ...]] = ()
     state_type: ClassVar[type] = Memory
+    raises: ClassVar[bool] = False  # an error of the summariser ends the run
 
     # ---- what a policy gives
 
@@ -228,7 +232,7 @@ class CountedPolicy(ABC):
                 state = msgspec.structs.replace(state, turn_tokens=state.tokens, turn_as_of=state.as_of)
         at = np.array([check.at])
         sent = sent_columns(self.estimator(ledger), head, at)
-        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at))
+        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state))
         threshold = self._threshold(check.window)
         evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
         evidence |= {"threshold": threshold, **_remembered(state)}
@@ -278,7 +282,7 @@ class CountedPolicy(ABC):
             view = Head(history.state.head, history.state.kept_from, self.form).at(history.ledger, history.check.at)
             calls = history.state.calls + sum(len(item.answers) for item in made)
             state = msgspec.structs.replace(history.state, calls=calls)
-            return Decision(view, state, {**evidence, "held": SUMMARISER_FAILED})
+            return Decision(view, state, {**evidence, "held": RAISED if self.raises else SUMMARISER_FAILED})
         return self._finished(history, plan, made, evidence, reason)
 
     def _made(self, history: History, plan: Plan, item: SummaryMessage, calls: int) -> Made:
@@ -293,7 +297,8 @@ class CountedPolicy(ABC):
             answer, failed = summarised(check, ask, tokens, previous, state.calls + calls + number)
             answers.append(Answer(ask.given, tokens, answer, failed))
         size = sum(answer.summary.bytes for answer in answers)
-        if not size and item.if_none is None:
+        failed = any(answer.failed for answer in answers)
+        if not size and item.if_none is None and (failed or not item.takes_empty):
             return Made(None, tuple(answers))
         texts = [answer.summary.text for answer in answers]
         size = size or item.if_none or 0
@@ -321,6 +326,7 @@ class CountedPolicy(ABC):
             state,
             head=head.view,
             kept_from=head.kept_from,
+            compacted_at=history.stop,
             summary_bytes=summary.bytes if summary else state.summary_bytes,
             summary_text=summary.text if summary else state.summary_text,
             calls=state.calls + len(answers),
@@ -396,7 +402,7 @@ class CountedPolicy(ABC):
         counts, turn_counts = Counts(last.tokens[:-1], last.as_of[:-1]), None
         if self.counter.at_turn_start:
             counts, turn_counts = _before_turns(last, looks.begins, Counts(*_turn_counts(state)))
-        columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at))
+        columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state))
         threshold = self._threshold(run.window)
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, state), 0)
@@ -448,7 +454,8 @@ class CountedPolicy(ABC):
             column, form = counter.pending, self.form
             prefix = ledger.prefix_by(f"{self.name} pending {form}", lambda ledger: column(ledger, form))
             added = largest_of if counter.largest else sum_of
-            pending = np.where(known, added(prefix, *since_answer(ledger, as_of, looks.stop)), 0)
+            waiting = added(prefix, *since_answer(ledger, as_of, looks.stop)) // counter.pending_units
+            pending = np.where(known, waiting, 0)
         if counter.leaves_out:
             tokens = tokens - left_out(ledger, counter.leaves_out, tokens, as_of)
         columns = {
@@ -461,7 +468,7 @@ class CountedPolicy(ABC):
         }
         return columns | ({"looks": looks.point + 1} if LOOK in self.columns else {})
 
-    def _uncounted(self, ledger: Ledger, head: Head, at: Ints) -> Ints:
+    def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
         """What is compared at requests that begin with a head where there is no count; NONE: nothing."""
         if self.uncounted is None:
             return np.full(len(at), NONE)

@@ -22,9 +22,9 @@ class Counter:
 
     `output`: with the output tokens of that call; each answer counts as `output_as` tokens where that is given.
     `pending` gives the agent's estimate of each event that was added since, by ledger and form, of which the sum is
-    added, or the `largest`; `pending_words` says how it estimates. `leaves_out` names a column of the ledger's steps
-    that the agent leaves out: tokens read from the cache, or written to it. `at_turn_start`: within a turn the count
-    of the turn's beginning is compared, not the last one.
+    added (so many `pending_units` are a token, rounded down), or the `largest`; `pending_words` says how it estimates.
+    `leaves_out` names a column of the ledger's steps that the agent leaves out: tokens read from the cache, or written
+    to it. `at_turn_start`: within a turn the count of the turn's beginning is compared, not the last one.
     """
 
     output: bool = True
@@ -32,6 +32,7 @@ class Counter:
     pending: Callable[[Ledger, str], Ints] | None = None
     largest: bool = False
     pending_words: str = ""
+    pending_units: int = 1
     leaves_out: str = ""
     at_turn_start: bool = False
 

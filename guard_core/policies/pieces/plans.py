@@ -55,13 +55,14 @@ class SummaryMessage(NamedTuple):
     """The place of a summary: one message, made of the answers to all `asks`, with `frame` bytes of fixed text.
 
     `role` is the one that it is sent in. Without an answer the message has `if_none` bytes of text in its place; None:
-    then nothing is compacted.
+    then nothing is compacted, but an answer without text is taken with `takes_empty`.
     """
 
     asks: tuple[Ask, ...]
     role: Role = Role.USER
     frame: int = 0
     if_none: int | None = None
+    takes_empty: bool = False
 
 
 class Plan(NamedTuple):

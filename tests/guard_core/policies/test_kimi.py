@@ -7,7 +7,12 @@ from guard_core.sessions import ModelCall
 from guard_core.trace import NOTHING_TO_COMPACT
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.conformance.libraries import check_equals_the_library
 from tests.guard_core.policies.tools import run
+
+
+def test_kimi_cli_equals_recorded_runs_of_its_own_code():
+    check_equals_the_library("kimi-cli")
 
 
 @pytest.mark.parametrize(
