@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from guard_core.estimators import Estimator, Heuristic
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import policy_kind
 from guard_core.trace import Trace
 from guard_core.usage import normal
 from guard_core.views import Inserted, Segment, Span, Synthetic, View
-
-SETTINGS_ADDED = ("summary", "mode")  # in a trace's settings beside those of its policy
 
 
 @dataclass(frozen=True)
@@ -113,8 +111,9 @@ def estimator_of(ledger: Ledger, trace: Trace | None) -> Estimator:
     """The estimator of a replay's policy; of a recording the plain heuristic."""
     if trace is None:
         return Heuristic.of(ledger)
-    settings = {name: value for name, value in trace.settings.items() if name not in SETTINGS_ADDED}
-    return get_policy(trace.policy, **settings).estimator(ledger)
+    kind = policy_kind(trace.policy)
+    published = {item.name: trace.settings[item.name] for item in kind.settings if item.name in trace.settings}
+    return kind.make(trace.settings.get("profile"), **published).estimator(ledger)
 
 
 def common_beginning(ledger: Ledger, first: View, second: View, kept: Collection[str]) -> View:
