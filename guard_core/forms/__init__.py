@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from guard_core.forms.base import GONE, Form, Joined, brings_form, get_form
 from guard_core.forms.edits import Arguments, Ends, Removed, Replaced, WithoutCalls
-from guard_core.forms.sizes import HERMES_PRUNED, PRUNED_CHARS, capped
+from guard_core.forms.sizes import HERMES_PRUNED, PRUNED, PRUNED_CHARS, capped
 
 __all__ = [
     "GONE",
     "HERMES_PRUNED",
+    "PRUNED",
     "PRUNED_CHARS",
     "Arguments",
     "Ends",

@@ -16,6 +16,7 @@ from guard_core.forms.base import KINDS, Columns, Form, Ints, PartColumns
 
 BYTES_PER_TOKEN = 4  # Codex counts every tool output by this (specification of policies, section 4.1)
 HERMES_PRUNED = "[Older tool output left out to save context space]"  # ours; the specification gives no wording
+PRUNED = "pruned"  # the name of the form of Hermes' pruned results
 PRUNED_CHARS = 200  # Hermes: longer results are pruned (specification of policies, section 1.1)
 MARKER_ROOM = 64  # bytes; ours: a result at most this far over its cap carries the mark of a cut that was made before
 
@@ -29,7 +30,7 @@ class Shortened(Form, frozen=True):
 
     @property
     def name(self) -> str:
-        return "pruned" if self.size < 0 else f"{self.called[self.part]}:{self.size}"
+        return PRUNED if self.size < 0 else f"{self.called[self.part]}:{self.size}"
 
     @property
     def words(self) -> str:
@@ -94,7 +95,7 @@ def _pruned_form(value: str) -> Form:
     return Shortened(RESULT)
 
 
-KINDS |= {"pruned": _pruned_form, "capped": _cut_form(RESULT), "cut": _cut_form(TEXT)}
+KINDS |= {PRUNED: _pruned_form, "capped": _cut_form(RESULT), "cut": _cut_form(TEXT)}
 
 
 def _pruned_sizes(old: Ints, chars: Ints) -> Ints:

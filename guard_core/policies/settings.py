@@ -140,7 +140,8 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     `names` gives our setting for a parameter of the library where the two names differ, `settings` what the runs were
     made under besides, `window` the context window of their model in tokens where no parameter says it. `tokens`
     gives the tokens that they note of a list over so many events, where those are not compared. `judges_acted`
-    is False where what the file calls acted says only that the view changed, which is judged by the view.
+    is False where what the file calls acted says only that the view changed, which is judged by the view;
+    `tokens_column` is the column of ours with the tokens that they note, where those are not the ones compared.
     """
 
     library: str
@@ -150,6 +151,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     window: int = 200_000
     tokens: Callable[[Ledger, int], int] | None = None
     judges_acted: bool = True
+    tokens_column: str = ""
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):
@@ -159,7 +161,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
     a recording of the policy's own agent gives. `summarises`: does it ask for summaries at all. `prompt` writes
     out what the summariser is sent for some messages under a window, where that is known. `known_problems` are those
-    that the policy reproduces. `judged_by` are recorded runs of the library that the policy equals. `parts_pairs` says,
+    that the policy reproduces. `judged_by` are recorded runs of the library by which it is judged. `parts_pairs` says,
     where it does, when the library sends a tool call without its result or a result without its call. `results` are
     those that somebody published, beside ours.
     """

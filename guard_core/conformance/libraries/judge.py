@@ -135,6 +135,7 @@ class RunJudge:
             self.comparison.equal(at, "acted", bool(recorded.acted), made or edited)
         in_messages = "messages_compared" in columns
         tokens, threshold = ("messages_compared", "message_limit") if in_messages else ("decision_tokens", "threshold")
+        tokens = self.judged.tokens_column or tokens
         if recorded.tokens is not None:
             noted = self.judged.tokens
             at_events = self.scripted.session.calls[step].at

@@ -19,6 +19,7 @@ from guard_core.sessions import ModelCall, Session
 from guard_core.usage import PROVIDER, Counted, CountedRun
 from guard_core.views import View
 
+TIME = 1e9  # of the first message; a run took less time than any cool-down
 IMAGE_BYTES = 70  # of a picture in a scripted conversation
 Index = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Ranges = list[Index | tuple[Index, Index]]
@@ -172,7 +173,7 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
             rows.append(row)
     system = [conversation.events[index].parts for index in range(len(before) - 1) if run.is_outside(index)]
     session = Session(
-        tuple(conversation.events[index] for index in numbers),
+        tuple(msgspec.structs.replace(conversation.events[index], timestamp=TIME + index / 1_000) for index in numbers),
         tuple(calls),
         system=system[0] if system else None,
     )

@@ -11,6 +11,8 @@ import msgspec
 from guard_core.conformance.libraries.scripts import LibraryRun, arguments_json, indices
 from guard_core.conformance.vectors import VectorError
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.forms import PRUNED
+from guard_core.policies.hermes.messages import is_merged
 from guard_core.requests import materialise
 from guard_core.sessions import Session
 from guard_core.views import Span, Synthetic, View
@@ -89,12 +91,19 @@ def _rewritten(view: list[Shown], groups: Any) -> list[Shown]:
 def own_view(view: View, session: Session, numbers: tuple[int, ...]) -> list[Shown]:
     """A view of ours. Of a message of which only the length is known, the text and its hash are left out."""
     shown: list[Shown] = []
+    merged = False  # the message that follows has a summary before its own text, in words that are not known
     for segment in view:
         events = materialise((segment,), session)
         if isinstance(segment, Span):
             for event, message in zip(range(segment.start, segment.stop), events, strict=True):
-                same = message is session.events[event]
-                shown.append(Shown(numbers[event], None if same else facts_of(message)))
+                same = message is session.events[event] and not merged
+                facts = facts_of(message)
+                if merged or not wording_is_known(segment.form):
+                    facts = {"role": facts["role"], "calls": facts["calls"], "images": facts["images"]}
+                shown.append(Shown(numbers[event], None if same else facts))
+                merged = False
+        elif is_merged(segment):
+            merged = True
         else:
             assert isinstance(segment, Synthetic)
             facts = facts_of(events[0])
@@ -102,6 +111,11 @@ def own_view(view: View, session: Session, numbers: tuple[int, ...]) -> list[Sho
                 facts = {"role": facts["role"], "chars": segment.bytes}
             shown.append(Shown(-1, facts))
     return shown
+
+
+def wording_is_known(form: str) -> bool:
+    """Does a form write what the library writes: the text of Hermes' pruned results is ours."""
+    return form != PRUNED
 
 
 def facts_of(message: Event) -> dict[str, Any]:

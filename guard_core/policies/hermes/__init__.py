@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from guard_core.policies.hermes.policy import Hermes
 from guard_core.policies.hermes.settings import PROFILES, SETTINGS, HermesSettings
-from guard_core.policies.settings import KnownProblem, PolicyKind
+from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
 
 KIND = PolicyKind(
     "hermes",
@@ -23,6 +23,18 @@ KIND = PolicyKind(
     lambda **values: Hermes(HermesSettings(**values)),
     SETTINGS,
     PROFILES,
+    judged_by=RecordedRuns(
+        "hermes-agent",
+        "context_compressor",
+        {
+            "threshold_tokens": "threshold_cap",
+            "summary_target_ratio": "target_ratio",
+            "abort_on_summary_failure": "abort_on_failure",
+        },
+        # Identifiers of the scripts, and a prune that 0.19.0 bounds by tokens alone.
+        {"round_up": False, "prune_floor": 0, "call_frame": 85, "result_frame": 60},
+        tokens_column="request_estimate",
+    ),
     known_problems=(
         KnownProblem(
             "Tail over its budget",

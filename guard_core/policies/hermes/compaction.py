@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from guard_core.estimators import Heuristic
+from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check
 from guard_core.policies.hermes import cut as cuts
@@ -176,7 +177,8 @@ class Compactor:
             else:
                 tail.insert(place - len(head) - (role is not None), lost)
         before, behind = take(ledger, view, messages, head, boundary), take(ledger, view, messages, tail, boundary)
-        summary = Synthetic(MERGED if role is None else BY_ROLE[role], text.bytes, text.text)
+        speaker = Role.MODEL if role == ASSISTANT else Role.USER
+        summary = Synthetic(MERGED if role is None else BY_ROLE[role], text.bytes, text.text, speaker)
         first = behind[0] if behind else None
         if role is None and isinstance(first, Synthetic):  # merged into an earlier summary
             summary, behind = Synthetic(first.kind, text.bytes + first.bytes), behind[1:]
