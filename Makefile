@@ -16,11 +16,11 @@ run: $(VENV)/.runtime
 test: $(VENV)/.dev chromium lint types
 	@$(BIN)/python -m tests.plugins.run $(ARGS)
 
-# The laws on thousands of examples each, and servers killed many times; a chance of its own at every run.
+# The laws on thousands of examples each, and servers and workers killed many times; a chance of its own at every run.
 EXAMPLES ?= 5000
 KILLS ?= 50
 soak: $(VENV)/.dev
-	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/services/test_kills.py $(ARGS)
+	@EXAMPLES=$(EXAMPLES) KILLS=$(KILLS) $(BIN)/python -m tests.plugins.run -n 2 tests/properties tests/services/test_kills.py tests/services/test_large.py $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

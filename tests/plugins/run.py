@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, find_redis
 
-PARALLEL = "2"  # processes; the rest of a small machine is left to the servers and the browser under test
+PARALLEL = "3"  # processes: two wait for servers and a browser half of the time, and leave a small machine to the third
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
 TOGETHER = ("-n", PARALLEL, "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")

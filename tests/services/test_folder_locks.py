@@ -10,8 +10,9 @@ from inspector.data_folder.owner import Refused, alone, beside
 from tests.services.folders import manage, refused
 from tests.services.server import running, until
 
+pytestmark = pytest.mark.once
 
-@pytest.mark.once
+
 def test_a_second_server_says_who_has_the_folder(tmp_path: Path) -> None:
     with running(tmp_path, DATABASE_URL="") as started:
         sentence = refused(tmp_path)
@@ -22,26 +23,25 @@ def test_a_second_server_says_who_has_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_second_server_on_the_same_port_says_so_too(tmp_path: Path) -> None:
-    with running(tmp_path) as started:
+    with running(tmp_path, DATABASE_URL="") as started:
         sentence = refused(tmp_path, "--port", started.origin.rsplit(":", 1)[1])
         assert f"process {started.process.pid} on " in sentence
 
 
 def test_the_lease_of_a_killed_server_is_taken_over_at_once(tmp_path: Path) -> None:
-    with running(tmp_path) as started:
+    with running(tmp_path, DATABASE_URL="") as started:
         until(started.workers)
         started.process.kill()
-        with running(tmp_path) as second:
+        with running(tmp_path, DATABASE_URL="") as second:
             assert second.get("/healthz").status == 200
 
 
 def test_the_lease_of_a_stopped_server_is_free(tmp_path: Path) -> None:
-    with running(tmp_path) as started:
+    with running(tmp_path, DATABASE_URL="") as started:
         started.stop()
     alone(tmp_path).close()
 
 
-@pytest.mark.once
 def test_an_import_runs_beside_a_server(tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text(
         '[{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]'
@@ -51,7 +51,6 @@ def test_an_import_runs_beside_a_server(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.once
 def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text("[]")
     held = alone(tmp_path)
@@ -63,7 +62,6 @@ def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tm
         held.close()
 
 
-@pytest.mark.once
 def test_a_folder_that_is_used_is_not_had_alone(tmp_path: Path) -> None:
     shared = beside(tmp_path)
     with pytest.raises(Refused, match="another command"):

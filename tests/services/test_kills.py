@@ -23,7 +23,7 @@ from tests.services.test_orphans import PROMISE, processes_of
 
 pytestmark = pytest.mark.once
 
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "1"))
 SEED = os.environ.get("KILLS_SEED") or str(random.randrange(2**32))
 
 

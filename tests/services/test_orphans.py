@@ -63,7 +63,12 @@ def playing_the_gallery(server: Running) -> None:
     until(lambda: query(server.data_dir, "SELECT 1 FROM inspector_galleryrun WHERE state = 'running'"))
 
 
-@pytest.mark.parametrize("phase", [starting, idle, importing, storing, counting_tokens, playing_the_gallery])
+ON_ANY_DATABASE = [starting, idle, importing, counting_tokens, playing_the_gallery]
+
+
+@pytest.mark.parametrize(
+    "phase", [storing, *(pytest.param(phase, marks=pytest.mark.once) for phase in ON_ANY_DATABASE)]
+)
 def test_no_process_outlives_a_server_that_is_killed(phase: Callable[[Running], None], tmp_path: Path) -> None:
     with running(tmp_path) as started:
         phase(started)
@@ -74,6 +79,7 @@ def test_no_process_outlives_a_server_that_is_killed(phase: Callable[[Running], 
         assert time.monotonic() - killed < PROMISE
 
 
+@pytest.mark.once
 def test_a_reader_does_not_outlive_its_worker(tmp_path: Path) -> None:
     with running(tmp_path) as started:
         importing(started)

@@ -27,6 +27,7 @@ def test_everything_stored_is_for_its_owner_alone(server: Running) -> None:
     assert set(modes.values()) == {0o600}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_cleanly_when_asked(number: int, tmp_path: Path) -> None:
     with running(tmp_path) as started:
@@ -35,6 +36,7 @@ def test_it_stops_cleanly_when_asked(number: int, tmp_path: Path) -> None:
     assert not any(_alive(worker) for worker in workers)
 
 
+@pytest.mark.once
 def test_the_worker_ends_when_the_server_is_killed(tmp_path: Path) -> None:
     with running(tmp_path) as started:
         workers = until(started.workers)
@@ -46,6 +48,7 @@ def test_the_time_to_stop_adds_up_to_less_than_the_promise() -> None:
     assert serving.GRACE_SECONDS + serving.WORKER_GRACE_SECONDS < 10
 
 
+@pytest.mark.once
 def test_a_second_start_keeps_the_key_and_the_static_files(tmp_path: Path) -> None:
     def kept() -> tuple[str, str, float]:
         files = [tmp_path / name for name in ("secret-key", "static.stamp", "static/staticfiles.json")]
@@ -68,6 +71,7 @@ def test_without_login_it_refuses_to_be_reached_from_elsewhere(address: str, tmp
     assert "no login" in told
 
 
+@pytest.mark.once
 def test_a_port_in_use_is_told_in_one_sentence(server: Running, tmp_path: Path) -> None:
     process = command("--port", server.origin.rsplit(":", 1)[1], "--data-dir", str(tmp_path))
     _, told = process.communicate(timeout=PATIENCE)
@@ -115,6 +119,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.once
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="asks Linux what a process has loaded")
 def test_an_idle_worker_begins_anew_without_what_its_jobs_have_loaded(tmp_path: Path) -> None:
     with running(tmp_path) as started:

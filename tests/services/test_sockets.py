@@ -67,6 +67,7 @@ def test_a_watcher_is_told_that_something_changed_and_nothing_else(server: Runni
             socket.recv(PATIENCE)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "origin",
     ["https://evil.invalid", "http://127.0.0.1:3000", "http://localhost:1", "", "http://[::1", "null", "file://"],
@@ -76,11 +77,13 @@ def test_other_origins_may_not_open_a_socket(origin: str, server: Running, finis
     assert refusal(server, f"/ws/imports/{finished}/", origin) == "403"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("path", ["/ws/nope/", f"/ws/imports/{UUID(int=7)}/", "/ws/imports/x/", "/"])
 def test_an_unknown_socket_is_refused_without_an_error(path: str, server: Running) -> None:
     assert refusal(server, path) in ("403", "4404")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("frame", HOSTILE_FRAMES, ids=range(len(HOSTILE_FRAMES)))
 def test_a_hostile_frame_is_answered_or_closed_and_the_server_goes_on(
     frame: str | bytes, server: Running, slow_import: str, finished: str
@@ -90,6 +93,7 @@ def test_a_hostile_frame_is_answered_or_closed_and_the_server_goes_on(
     assert server.get("/healthz").status == 200
 
 
+@pytest.mark.once
 def test_a_frame_over_the_limit_closes_the_socket(server: Running, slow_import: str) -> None:
     with opened(server, f"/ws{slow_import}") as socket:
         assert talk(socket, "x" * 300_000) == "1009"

@@ -79,6 +79,7 @@ def test_a_sample_opens_in_one_click(sample: str, server: Running) -> None:
     assert answer.headers["location"].startswith("/s/")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("content", "line"),
     [(b"just words", 1), (b'{"type":"user"}\n{"broken\n', None), (b"\xff\xfe\x00\x01", None), (b"[[[[", None)],
@@ -94,6 +95,7 @@ def test_bad_input_is_refused_in_a_sentence(content: bytes, line: int | None, se
     assert not list(server.data_dir.rglob(hashlib.sha256(content).hexdigest()))
 
 
+@pytest.mark.once
 def test_an_empty_file_is_refused(server: Running) -> None:
     answer = server.send("empty.jsonl", b"")
     assert answer.status == 400
@@ -118,6 +120,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory):
         yield started
 
 
+@pytest.mark.once
 def test_a_file_over_the_limit_is_refused_with_the_limit_and_its_setting(narrow: Running) -> None:
     answer = narrow.send("large.json", b"x" * 300_000)
     assert answer.status == 413
@@ -125,12 +128,14 @@ def test_a_file_over_the_limit_is_refused_with_the_limit_and_its_setting(narrow:
     assert not list((narrow.data_dir / "incoming").iterdir())
 
 
+@pytest.mark.once
 def test_a_file_just_over_the_limit_is_refused_as_well(narrow: Running) -> None:
     answer = narrow.send("large.json", b"x" * 100_001)
     assert answer.status == 413
     assert "100,000" in answer.text
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("path", ["/recordings/", "/no-such-page/", "/healthz"])
 def test_a_body_without_end_is_cut_off(path: str, narrow: Running) -> None:
     address = urlparse(narrow.origin)
@@ -149,6 +154,7 @@ def test_a_body_without_end_is_cut_off(path: str, narrow: Running) -> None:
     assert narrow.get("/healthz").status == 200
 
 
+@pytest.mark.once
 def test_a_length_over_the_limit_is_refused_before_the_body(narrow: Running) -> None:
     address = urlparse(narrow.origin)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE)
