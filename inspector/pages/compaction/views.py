@@ -15,6 +15,7 @@ from guard_core.bridge import recorded_bridge, replayed_bridge
 from guard_core.cached_prefix import cached_prefix
 from guard_core.events import Event, utf8_bytes
 from guard_core.forms import get_form
+from guard_core.rules import KeptVerdict
 from guard_core.sessions import Provenance
 from guard_core.views import View, content_count, held_events
 from inspector.pages.compaction import bridge as bridges
@@ -100,6 +101,7 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {made:,}",
         "badges": presenter.badges(item),
         "sentences": _sentences(page, item),
+        "own": _own(page, item),
         **_bridge(page, item),
         "previous": page.compaction_url(index - 1, item.side) if index else "",
         "next": page.compaction_url(index + 1, item.side) if index + 1 < made else "",
@@ -112,6 +114,20 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
         "price": prices.price_of(found, item, step_url=page.step_url),
         "passes": [] if item.recorded else presenter.pass_rows(found.replayed.compactions[index]),
     }
+
+
+def _own(page: Frame, item: Compaction) -> dict[str, str]:
+    """What the rule of the recording's agent says of a recorded compaction; empty where it is not known."""
+    explanation = page.analysis.facts.explanation
+    made = next((each for each in explanation.compactions if each.place == item.place), None)
+    if not item.recorded or made is None or explanation.rule is None or page.analysis.facts.is_contextguards:
+        return {}
+    words = f"By the rule of {explanation.rule.agent}: {made.reason.replace('>=', '≥')}."
+    kept = next((each for each in explanation.kept if each.place == item.place), None)
+    if kept is not None and kept.verdict is not KeptVerdict.NOT_MODELLED:
+        words += f" What was kept: {kept.verdict}{f' ({kept.reason})' if kept.reason else ''}."
+    at = step_number(min(made.step, page.count - 1)) if page.count else ""
+    return {"words": words, "url": page.paths["rule"] + page.choice.query(at=at)}
 
 
 def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
 from inspector.models import Session
-from tests.builders import model, session, tool_call, tool_result, user
+from tests.builders import model, session, tool_call, tool_result, transcript, user
 
 LONG = Path(__file__).resolve().parents[4] / "../shared/samples/claude-code/long-2-compactions.jsonl"
 
@@ -193,10 +193,11 @@ def test_a_real_session_adds_up_to_what_its_agent_wrote_down(client, store):
 @pytest.mark.skipif(not LONG.exists(), reason="../shared/samples is absent")
 def test_the_card_of_a_compacting_step_compares_no_count_from_after_with_an_estimate_from_before(client, store):
     row = store(read(LONG).sessions[0])
-    text = client.get(row.get_absolute_url() + "steps?at=27").content.decode()
+    steps = row.get_absolute_url() + "steps?policy=contextguard&at="
+    text = client.get(steps + "27").content.decode()
     assert "too high" not in text
     assert "The request that was sent had 49,879 prompt tokens." in text
-    assert "the decision tokens were" in client.get(row.get_absolute_url() + "steps?at=26").content.decode()
+    assert "the decision tokens were" in client.get(steps + "26").content.decode()
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_the_list_the_tab_the_badge_the_overview_and_the_page_count_the_same_com
     assert 'Compactions <span class="badge">3</span>' in overview
     assert re.search(r"<dt>compactions</dt>\s*<dd><span class=\"value num\">3</span>", overview)
     assert re.search(r'<span class="badge badge-compaction[^"]*">3 compactions</span>', overview)
-    assert '<td class="col-compactions num">3</td>' in client.get("/").content.decode()
+    assert 'class="col-compactions num">3 <' in client.get("/").content.decode()
     for number in (1, 2, 3):
         assert f"Compaction {number} of 3" in client.get(f"{row.get_absolute_url()}c/{number}/").content.decode()
 
@@ -265,3 +266,12 @@ def test_the_tile_of_tokens_saved_is_the_sum_of_the_pages(client, coding):
         total = bridge(client.get(f"{address}c/{place}/").content.decode())[2]
         saved += total[0] + total[1] - total[5]  # before and what was added since, less what was sent after
     assert number(tile.group(1)) == saved
+
+
+def test_a_recorded_compaction_is_explained_by_the_rule_of_its_agent(client, store):
+    text = client.get(store(transcript()).get_absolute_url() + "c/1/").content.decode()
+    assert "By the rule of Claude Code: 155,010 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000." in text
+    assert "What was kept: as the rule says." in text
+    assert "rule?at=4" in text
+    unknown = store(transcript("homemade"), title="another")
+    assert "By the rule of" not in client.get(unknown.get_absolute_url() + "c/1/").content.decode()
