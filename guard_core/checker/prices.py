@@ -95,7 +95,18 @@ class _Calls:
                 break
             count += 1
         kept = _first(view, count)
-        return story.price(at, kept, place) if kept else story.attribution.overhead
+        return story.price(at, kept, place) if kept else self._fixed
+
+    @cached_property
+    def _fixed(self) -> int:
+        """The overhead, unless the first call after a compaction that kept no beginning read less from the cache."""
+        story, reads = self.story, []
+        for place, item in enumerate(story.session.compactions):
+            begins = any(isinstance(part, Span) and part.start == 0 < part.stop for part in item.base)
+            is_edit = item.kind == "edit" and (item.tokens_before or 0) <= 0
+            if place in story.places and not begins and not is_edit:
+                reads.append(story.session.calls[story.places.index(place)].cached_tokens or 0)
+        return min([story.attribution.overhead, *(tokens for tokens in reads if tokens > 0)])
 
     def _is_warm(self, at: int) -> bool:
         """Does the cache still have the request before."""

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.cached_prefix import smallest_cached_prefix
 from guard_core.estimators import Estimator, Heuristic
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger
@@ -100,7 +101,14 @@ class SentRequests:
         if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
             heuristic = self._estimator.fixed + sum(map(self._estimator.segment, view))
             return self.facts.usage.one(step, view, heuristic, epoch).tokens
-        return self.facts.usage.one(step, view, 0, epoch).tokens if view else self.facts.attribution.overhead
+        return self.facts.usage.one(step, view, 0, epoch).tokens if view else self._fixed
+
+    @cached_property
+    def _fixed(self) -> int:
+        """Prompt tokens that requests without a message in common begin with: system prompt and tools. The overhead may
+        hold more, such as files that are attached again; what a recorded compaction's first call read proves it."""
+        overhead, proven = self.facts.attribution.overhead, smallest_cached_prefix(self.ledger)
+        return min(overhead, proven) if proven else overhead
 
     @cached_property
     def _estimator(self) -> Estimator:
