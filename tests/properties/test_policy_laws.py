@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from guard_core.errors import SettingError
 from guard_core.estimators import Heuristic
+from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES
 from guard_core.policies.base import dump_state, load_state
@@ -39,9 +40,9 @@ def values_of(setting):
 
 
 @st.composite
-def listed_policies(draw):
-    """Any policy of the list under any profile, with some of its settings changed."""
-    kind = draw(st.sampled_from(sorted(POLICIES)).map(POLICIES.get))
+def listed_policies(draw, names=()):
+    """Any policy of the list, or of some of it, under any profile, with some of its settings changed."""
+    kind = draw(st.sampled_from(names or sorted(POLICIES)).map(POLICIES.get))
     profile = draw(st.sampled_from(kind.profile_names)) if kind.profiles else None
     names = (
         draw(st.lists(st.sampled_from(kind.settings), max_size=4, unique_by=lambda item: item.name))
@@ -98,6 +99,25 @@ def _heuristic(policy, ledger):
     costs = policy.estimator(ledger)
     assert isinstance(costs, Heuristic)
     return int(costs.log()[-1]) + costs.fixed
+
+
+PAIRING = [name for name, kind in POLICIES.items() if kind.judged_by is not None and not kind.parts_pairs]
+
+
+def ids(messages, kind, name):
+    return {getattr(part, name) for event in messages for part in event.parts if isinstance(part, kind)}
+
+
+@given(sessions(), listed_policies(PAIRING), windows, summarizers)
+def test_a_library_that_does_not_say_so_never_parts_a_call_from_its_result(session, policy, window, summarizer):
+    logs = [session.events[: call.at] for call in session.calls]
+    whole = [ids(log, ToolCallPart, "id") == ids(log, ToolResultPart, "call_id") for log in logs]
+    calls = tuple(call for call, is_whole in zip(session.calls, whole, strict=True) if is_whole)
+    session = msgspec.structs.replace(session, calls=calls)
+    ledger, trace = run(session, policy, window, summarizer)
+    for step, call in enumerate(calls):
+        messages = materialise(trace.view(step, call.at, ledger), session)
+        assert ids(messages, ToolCallPart, "id") == ids(messages, ToolResultPart, "call_id")
 
 
 @given(sessions(), listed_policies(), windows, summarizers)
