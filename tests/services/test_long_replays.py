@@ -228,6 +228,6 @@ def test_a_comparison_of_all_policies_can_be_followed_and_cancelled(served: tupl
     first = server.get(path)
     assert "<progress" in first.text
     assert until(lambda: re.search(r"[\d,]+ of [\d,]+ steps replayed|waiting", server.get(path).text))
-    page = cancel(server, session, path)
+    page = server.get(cancel(server, session, path).headers["location"])
     assert "Replay cancelled" in page.text
     assert "work=policies" in page.text
