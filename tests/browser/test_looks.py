@@ -17,6 +17,9 @@ PAGES = {
     "search": ("long-coding", "search?q=test"),
     "recorded-compaction": ("long-coding", "c/2/"),
     "replayed-compaction": ("timing-gap", "c/1/?side=replayed"),
+    "comparison": ("small-window", "policies"),
+    "policies": ("", "/policies/"),
+    "policy": ("", "/policies/hermes"),
     "error": ("timing-gap", "?cap=many"),
     "missing": ("timing-gap", "c/99/"),
 }
@@ -54,6 +57,8 @@ def visit(page, sessions, name: str) -> None:
     page.goto((sessions(sample) if sample else "") + path)
     if page.locator("[data-figure]").count():
         drawn(page)
+    if name == "comparison":
+        page.locator("#policies").wait_for()  # at first its progress may be shown
     if name == "missing":
         page.seen.console.clear()  # the browser notes the status itself
 
