@@ -232,10 +232,7 @@ class Ledger:
         """Which events a form changes."""
         key = f"changed/{form}"
         if key not in self.derived:
-            old, new = self.parts, self.parts_in(form)
-            differs = np.zeros(len(old["kind"]), dtype=np.bool_)
-            for name in ("kind", "bytes", "chars", "heuristic"):
-                differs |= old[name] != new[name]
+            differs = get_form(form).differs(self.parts, self.parts_in(form))
             self.derived[key] = self.by_event(differs.astype(np.int64)) > 0
         changed: NDArray[np.bool_] = self.derived[key]
         return changed

@@ -78,6 +78,15 @@ class Form(msgspec.Struct, frozen=True):
         """The event in this form; the very same where nothing changes."""
         raise NotImplementedError
 
+    @property
+    def knows_text(self) -> bool:
+        """Are the texts that it writes known, or is only their size modelled."""
+        return True
+
+    def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        """Which parts it changes, by the columns before and after it."""
+        return np.asarray(np.any([old[name] != new[name] for name in ("kind", "bytes", "chars", "heuristic")], axis=0))
+
     def changes(self, ledger: Columns, column: str) -> Ints:
         """What the form adds to a column of the ledger's events (mostly below 0)."""
         old = ledger.parts
@@ -140,8 +149,16 @@ class Joined(Form, frozen=True):
     def words(self) -> str:
         return "; ".join(form.words for form in self.forms)
 
+    @property
+    def knows_text(self) -> bool:
+        return all(form.knows_text for form in self.forms)
+
     def touches(self, kind: int) -> bool:
         return any(form.touches(kind) for form in self.forms)
+
+    def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        by_one = (form.differs(old, new) for form in self.forms)
+        return np.asarray(np.any([super().differs(old, new), *by_one], axis=0))
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
         for form in self.forms:

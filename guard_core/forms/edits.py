@@ -35,11 +35,15 @@ class Edit(Form, frozen=True):
         return kind == self.of
 
     def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+        chosen = self.chosen(parts)
+        return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in self.sizes(parts).items()}}
+
+    def chosen(self, parts: PartColumns) -> Bools:
+        """Which parts are changed."""
         chosen = parts["kind"] == self.of
         if self.which:
             chosen &= np.isin(place_in_event(parts, self.of), self.which)
-        chosen &= self.applies(parts)
-        return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in self.sizes(parts).items()}}
+        return np.asarray(chosen & self.applies(parts))
 
     def message(self, event: Event) -> Event:
         place, changed = 0, False

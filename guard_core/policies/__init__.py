@@ -6,6 +6,7 @@ from typing import Any
 
 from guard_core.errors import UnknownName
 from guard_core.policies import (
+    agno,
     autogen,
     claude_code,
     cline,
@@ -76,6 +77,7 @@ POLICIES: dict[str, PolicyKind] = {
         vscode_copilot.KIND,
         *inspect_ai.KINDS,
         *langchain.KINDS,
+        agno.KIND,
         *autogen.KINDS,
         litellm.KIND,
         *semantic_kernel.KINDS,

@@ -11,13 +11,14 @@ import msgspec
 from guard_core.conformance.libraries.scripts import LibraryRun, arguments_json, indices
 from guard_core.conformance.vectors import VectorError
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.forms import PRUNED
+from guard_core.forms import PRUNED, get_form
 from guard_core.policies.hermes.messages import is_merged
 from guard_core.requests import materialise
 from guard_core.sessions import Session
 from guard_core.views import Span, Synthetic, View
 
 COMPARED = ("role", "chars", "text", "sha", "calls", "args_chars", "images")
+TEXTS = ("text", "sha")  # of a message of which we know the size alone
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -95,9 +96,10 @@ def own_view(view: View, session: Session, numbers: tuple[int, ...]) -> list[Sho
     for segment in view:
         events = materialise((segment,), session)
         if isinstance(segment, Span):
+            knows_text = not segment.form or get_form(segment.form).knows_text
             for event, message in zip(range(segment.start, segment.stop), events, strict=True):
                 same = message is session.events[event] and not merged
-                facts = facts_of(message)
+                facts = {name: value for name, value in facts_of(message).items() if knows_text or name not in TEXTS}
                 if merged or not wording_is_known(segment.form):
                     facts = {"role": facts["role"], "calls": facts["calls"], "images": facts["images"]}
                 shown.append(Shown(numbers[event], None if same else facts))

@@ -230,6 +230,10 @@ class ListPolicy:
         """Where it acts at the end of a turn (only with the point END_OF_TURN): `sizes` are of the log at its end."""
         return np.zeros(len(sizes.at), dtype=np.bool_)
 
+    def noted(self, sizes: Sizes) -> dict[str, Ints]:
+        """Its own columns (`own_columns`) at some steps."""
+        return {}
+
     @property
     def sent_form(self) -> str:
         """The form in which messages are sent, of which its list knows nothing."""
@@ -295,6 +299,7 @@ class ListPolicy:
         view = head.at(ledger, check.at)
         evidence = {
             **{name: int(values[0]) for name, values in sent_columns(costs, head, at).items()},
+            **{name: int(values[0]) for name, values in self.noted(sizes).items()},
             **self._compared(int(counted[0]), limit),
             **self._remembered(state),
         }
@@ -361,6 +366,7 @@ class ListPolicy:
         if Point.ON_OVERFLOW in self.points:
             over = over | (counts.counted.tokens > run.window)
         size = int(np.argmax(over)) if over.any() else stop - start
+        columns |= self.noted(sizes)
         columns |= self._compared(counted, np.full(stop - start, limit))
         columns |= {name: np.full(stop - start, value) for name, value in self._remembered(state).items()}
         columns |= {"last_prompt": np.maximum(counts.tokens[:-1], 0), "last_step": counts.as_of[:-1]}

@@ -1,0 +1,291 @@
+"""Agno's compression of tool results: once there are enough of them, a model shortens every one that it has not yet.
+
+Source of the rule: agno 3.1.10, `compression/manager.py`, and scripted runs of it. Every result is a message, also the
+newest, and is compressed by a call of its own, once. A call that fails leaves the whole result with its tool's name
+before it, which counts as compressed; after an empty answer the result is asked for again. Not here: the size of the
+definitions of tools and of an output schema in the library's count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, HAS_RESULT, RESULT, TEXT, text_sizes
+from guard_core.errors import SummaryFailed
+from guard_core.events import Part, ToolResultPart, value_text
+from guard_core.forms import Removed, brings_form
+from guard_core.forms.base import PartColumns
+from guard_core.forms.edits import Edit
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import Costs, Message, results_of, view_of
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.requests import synthetic_text
+from guard_core.summaries.base import Summary
+from guard_core.trace import SUMMARISER_FAILED, Column, Pass
+from guard_core.views import Span, Synthetic, View
+
+CHARS_PER_TOKEN = 4  # as in the scripted runs; the library asks its model
+RESULTS = 3  # uncompressed results at which it acts where no limit is given
+HEADING = "Tool: "  # before the name of the tool, where a call failed
+NO_NAME = "unknown"
+_SOURCE = "agno 3.1.10, compression/manager.py"
+LIST_TOKENS = Column("list_tokens", "tokens of the list as the library counts them: characters / 4", TOKENS, none=-1)
+
+
+@brings_form
+class Compressed(Edit, frozen=True):
+    """Tool results replaced by what a model made of them: `text`, or `size` bytes where only that is known."""
+
+    kind: ClassVar[str] = "compressed"
+    size: int = 0
+    text: str | None = None
+
+    @property
+    def words(self) -> str:
+        return f"the result was compressed by a model to {self.size:,} bytes"
+
+    @property
+    def knows_text(self) -> bool:
+        return self.text is not None
+
+    @property
+    def written(self) -> str:
+        """The text, or a note of its size."""
+        return synthetic_text(Synthetic("compressed result", self.size, self.text))
+
+    def differs(self, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+        return self.chosen(old)  # an answer may be as long as the result
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        sizes = text_sizes(self.written)
+        return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
+
+    def part(self, part: ToolResultPart) -> Part:
+        return msgspec.structs.replace(part, content=self.written)
+
+
+@brings_form
+class Headed(Edit, frozen=True):
+    """Tool results with the name of their tool before them."""
+
+    kind: ClassVar[str] = "headed"
+
+    @property
+    def words(self) -> str:
+        return "compressing failed: the whole result with its tool's name before it"
+
+    def sizes(self, parts: PartColumns) -> dict[str, Any]:
+        """A name is taken as ASCII; the line break has two characters where it is escaped."""
+        name = parts["name_chars"]
+        added = len(HEADING) + np.where(name > 0, name, len(NO_NAME)) + 1
+        columns = {column: parts[column] + added for column in ("chars", "bytes", "utf16")}
+        columns |= {column: parts[column] + added + 1 for column in ("json_chars", "repr_chars")}
+        return {**columns, "lines": parts["lines"] + 1, "heuristic": name // 4 + columns["bytes"] // 4}
+
+    def part(self, part: ToolResultPart) -> Part:
+        return msgspec.structs.replace(part, content=f"{HEADING}{part.name or NO_NAME}\n{value_text(part.content)}")
+
+
+def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Characters of texts, results and arguments (as JSON with ASCII alone) of each event."""
+    kind, chars = parts["kind"], parts["chars"]
+    escaped = chars + parts["separators"] + 5 * parts["non_ascii"] + 6 * (parts["utf16"] - chars)
+    return ledger.by_event(np.where(kind == CALL, escaped, np.where((kind == TEXT) | (kind == RESULT), chars, 0)))
+
+
+COSTS = Costs("agno characters", _chars, lambda message: message.bytes)
+RESULT_COUNT = Costs(
+    "results", lambda ledger, parts: ledger.by_event((parts["kind"] == RESULT).astype(np.int64)), lambda message: 0
+)
+
+
+class AgnoSettings(msgspec.Struct, frozen=True):
+    """Both limits are 0 where they are not given."""
+
+    compress_tool_results_limit: int = 0
+    compress_token_limit: int = 0
+    summary_budget: int = 1_000
+
+    @property
+    def results_limit(self) -> int:
+        """Uncompressed results at which it acts, 0: their number does not matter."""
+        return self.compress_tool_results_limit or (0 if self.compress_token_limit else RESULTS)
+
+
+class AgnoMemory(ListMemory, frozen=True, omit_defaults=True):
+    """Results of events before `asked` were compressed, but those in `left`, rows in the columns of parts, whose answer
+    was empty."""
+
+    asked: int = 0
+    left: tuple[int, ...] = ()
+
+
+class Result(NamedTuple):
+    """One result of the log: its event, its row in the columns of parts, and its place among those of the event,
+    -1: it is the only one."""
+
+    event: int
+    row: int
+    place: int
+
+    def which(self) -> tuple[int, ...]:
+        """Itself, as forms name it."""
+        return (self.place,) if self.place >= 0 else ()
+
+
+class CompressToolResults(ListPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "agno-compress-tool-results"
+    own_columns: ClassVar[tuple[Column, ...]] = (LIST_TOKENS,)
+    state_type: ClassVar[type] = AgnoMemory
+    settings: AgnoSettings
+
+    @property
+    def compares(self) -> str:
+        return TOKENS if self.settings.compress_token_limit else MESSAGES
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def limit(self, window: int) -> int:
+        return self.settings.compress_token_limit or self.settings.results_limit
+
+    def noted(self, sizes: Sizes) -> dict[str, Ints]:
+        return {LIST_TOKENS.name: sizes.whole // CHARS_PER_TOKEN}
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return sizes.whole // CHARS_PER_TOKEN if self.compares == TOKENS else _uncompressed(sizes)
+
+    def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        return np.asarray(counted >= limit)
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        """Where there is nothing to compress, it changes nothing."""
+        results, most = _uncompressed(sizes), self.settings.results_limit
+        many = self.over(counted, limit) | ((results >= most) & (most > 0))
+        return np.asarray(many & (results > 0))
+
+    def compact(self, request: Request, state: AgnoMemory) -> Outcome:
+        """The answers are set all at once, as the library's asynchronous way does; the list is the same either way."""
+        ledger, messages = request.ledger, request.messages
+        left: list[int] = []
+        asked: list[tuple[View, dict[str, Any]]] = []
+        for result in _results(ledger, state, request.check.at):
+            given = _only(ledger, result)
+            form, state, facts = self._answer(request, state, result, given)
+            asked.append((given, facts))
+            if form:
+                messages[result.event] = messages[result.event].joined(form)
+            else:
+                left.append(result.row)
+        after = view_of(ledger, messages)
+        passes: tuple[Pass, ...] = tuple(request.passed(given, after, **facts) for given, facts in asked)
+        state = msgspec.structs.replace(state, asked=request.check.at, left=tuple(left))
+        return Outcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)
+
+    def _answer(
+        self, request: Request, state: AgnoMemory, result: Result, given: View
+    ) -> tuple[str, AgnoMemory, dict[str, Any]]:
+        """The form of a result after its call, the state, and what the record says of the call."""
+        try:
+            summary, asked = request.summarise(state, given, self.settings.summary_budget)
+        except SummaryFailed:
+            after = msgspec.structs.replace(state, calls=state.calls + 1)
+            return Headed(result.which()).name, after, {"failed": True}
+        facts = {"summary_bytes": summary.bytes, "empty": not summary.bytes}
+        return _form(result, summary), cast(AgnoMemory, asked), facts
+
+
+def _uncompressed(sizes: Sizes) -> Ints:
+    """Results that are not compressed yet, at some steps."""
+    prefix = RESULT_COUNT.prefix(sizes.ledger)
+    return np.asarray(prefix[sizes.at] - prefix[sizes.state.asked] + len(sizes.state.left))
+
+
+def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[Result]:
+    """The results that are not compressed yet, in their order."""
+    left = {int(ledger.parts["event"][row]) for row in state.left}
+    new = np.flatnonzero(ledger.events["flags"][state.asked : at] & HAS_RESULT) + state.asked
+    found = []
+    for event in [*sorted(left), *new.tolist()]:
+        rows = results_of(ledger, Message(event))
+        found += [Result(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
+    return [result for result in found if result.event >= state.asked or result.row in state.left]
+
+
+def _only(ledger: Ledger, result: Result) -> View:
+    """A view of one result alone."""
+    others = range(len(results_of(ledger, Message(result.event))))
+    which = tuple(place for place in others if place != result.place)
+    form = Removed(which, "result").name if result.place >= 0 else ""
+    return (Span(result.event, result.event + 1, form),)
+
+
+def _form(result: Result, summary: Summary) -> str:
+    """The form of a result after its call; "" after an empty answer."""
+    return Compressed(result.which(), summary.bytes, summary.text).name if summary.bytes else ""
+
+
+KIND = PolicyKind(
+    CompressToolResults.name,
+    "Agno (compress tool results)",
+    "Once there are enough tool results, has a model shorten each that is not yet, the newest, too.",
+    lambda **values: CompressToolResults(AgnoSettings(**values)),
+    (
+        Setting(
+            "compress_tool_results_limit",
+            "Results",
+            COUNT,
+            0,
+            "uncompressed tool results at which it acts; 0: 3, or with a token limit no number of them",
+            _SOURCE,
+            unit="results",
+            main=True,
+            sweep=(0, 6, 12),
+        ),
+        Setting(
+            "compress_token_limit",
+            "Token limit",
+            COUNT,
+            0,
+            "tokens of the list at which it acts; 0: none",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+        ),
+        Setting(
+            "summary_budget",
+            "Answer budget",
+            COUNT,
+            1_000,
+            "the size that a share of the summary budget refers to (the library has no limit)",
+            "ours",
+            unit="tokens",
+            least=1,
+        ),
+    ),
+    judged_by=RecordedRuns("agno", "compress_tool_results", tokens_column=LIST_TOKENS.name),
+    known_problems=(
+        KnownProblem(
+            "A failed call makes a result longer",
+            "The whole result with its tool's name before it counts as compressed, and is not asked for again.",
+            "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "A longer answer is kept",
+            "The answer is not compared with the result that it replaces.",
+            "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "The newest results are compressed, too",
+            "The model may not have read them once: all results that are not compressed yet go at the same time.",
+            "measured, specification of new policies section 3",
+        ),
+    ),
+)
