@@ -77,13 +77,12 @@ def _join_last(ledger: Ledger, segments: list[Segment]) -> None:
 
 def roles_of(ledger: Ledger) -> Ints:
     """The role of each event: USER, ASSISTANT, TOOL (an event with tool results) or SYSTEM_ROLE."""
-
-    def column(ledger: Ledger) -> Ints:
+    if "list roles" not in ledger.derived:
         flags = ledger.events["flags"]
         role = np.where(flags & MODEL, ASSISTANT, np.where(flags & SYSTEM, SYSTEM_ROLE, USER))
-        return np.where(flags & HAS_RESULT, TOOL, role)
-
-    return np.diff(ledger.prefix_by("list roles", column))
+        ledger.derived["list roles"] = np.where(flags & HAS_RESULT, TOOL, role)
+    found: Ints = ledger.derived["list roles"]
+    return found
 
 
 def role_of(ledger: Ledger, message: Message) -> int:
