@@ -5,7 +5,7 @@ The command line, the what-if form, the query string, sweep axes and the documen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -137,11 +137,12 @@ class SummariserPrompt(msgspec.Struct, frozen=True):
 class RecordedRuns(msgspec.Struct, frozen=True):
     """What recorded runs of a library (policy vectors, guard_core.conformance.policies) judge a policy by.
 
-    `names` gives our setting for a parameter of the library where the two names differ, `settings` what the runs were
-    made under besides, `window` the context window of their model in tokens where no parameter says it. `tokens`
-    gives the tokens that they note of a list over so many events, where those are not compared. `judges_acted`
-    is False where what the file calls acted says only that the view changed, which is judged by the view;
-    `tokens_column` is the column of ours with the tokens that they note, where those are not the ones compared.
+    `names` gives our setting for a parameter of the library where the two names differ, `settings_of` all settings of a
+    run's parameters where values differ, too, `settings` what the runs were made under besides, `window` the context
+    window of their model in tokens where no parameter says it. `tokens` gives the tokens that they note of a list over
+    so many events, where those are not compared; `tokens_column` is the column of ours with the tokens that they note,
+    where those are not the ones compared. `judges_acted` is False where what the file calls acted says only that the
+    view changed, which is judged by the view.
     """
 
     library: str
@@ -152,6 +153,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     tokens: Callable[[Ledger, int], int] | None = None
     judges_acted: bool = True
     tokens_column: str = ""
+    settings_of: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

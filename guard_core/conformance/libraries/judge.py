@@ -191,7 +191,8 @@ def replayed(
     """Our replay of a run."""
     judged = kind.judged_by
     assert judged is not None
-    given = {judged.names.get(name, name): value for name, value in parameters.items() if name not in OF_SCRIPT}
+    settings = {name: value for name, value in judged.settings_of(parameters).items() if name not in OF_SCRIPT}
+    given = {judged.names.get(name, name): value for name, value in settings.items()}
     policy = kind.make(**{**judged.settings, **{name: _value(kind, name, value) for name, value in given.items()}})
     return replay(
         ledger,

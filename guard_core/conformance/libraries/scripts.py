@@ -169,7 +169,9 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
             raise VectorError(f"a step is at message {step.at}, but {conversation.name} has {len(before) - 1}")
         if step.detail.get("point") != "after":
             _, output = step.detail.get("usage", (None, None))
-            calls.append(ModelCall(at=int(before[step.at]), output_tokens=output))
+            answers = [message.role == "assistant" for message in conversation.messages[step.at : step.at + 1]]
+            response = int(before[step.at]) if any(answers) else None
+            calls.append(ModelCall(at=int(before[step.at]), output_tokens=output, response=response))
             rows.append(row)
     system = [conversation.events[index].parts for index in range(len(before) - 1) if run.is_outside(index)]
     session = Session(

@@ -1,16 +1,29 @@
-"""LangChain: `ClearToolUsesEdit` of the middleware for context editing, and `trim_messages` of langchain-core.
+"""LangChain: its middlewares for context editing (`ClearToolUsesEdit`) and for summarization, and `trim_messages`.
 
-Source of the rules: specification of policies, section 7, and langchain 1.4.7, `agents/middleware/context_editing.py`,
-langchain-core 1.7.2, `messages/utils.py`, with scripted runs of both. Both edit each request anew; the list that an
-agent keeps stays whole. Counts are `count_tokens_approximately`: characters / 4, rounded up for each message.
+Source of the rules: specification of policies, section 7, and langchain 1.4.7, `agents/middleware/context_editing.py`
+and `summarization.py`, langchain-core 1.7.2, `messages/utils.py`, with scripted runs of all. Clearing and trimming edit
+each request anew; the list that an agent keeps stays whole. Counts are `count_tokens_approximately`: characters / 4,
+rounded up for each message.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from guard_core.policies.langchain.clear_tool_uses import ClearToolUses
-from guard_core.policies.langchain.settings import CLEAR_SETTINGS, TRIM_SETTINGS, ClearSettings, TrimSettings
+from guard_core.policies.langchain.context_sizes import written
+from guard_core.policies.langchain.settings import (
+    CLEAR_SETTINGS,
+    SUMMARIZATION_SETTINGS,
+    TRIM_SETTINGS,
+    ClearSettings,
+    SummarizationSettings,
+    TrimSettings,
+)
+from guard_core.policies.langchain.summarization import LangChainSummarization
 from guard_core.policies.langchain.trim_messages import TrimMessages
-from guard_core.policies.settings import PolicyKind, RecordedRuns
+from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
 
 CLEAR = PolicyKind(
     ClearToolUses.name,
@@ -31,4 +44,33 @@ TRIM = PolicyKind(
     judged_by=RecordedRuns("langchain-core", "trim_messages"),
     parts_pairs="the cut falls between a call and its result unless `start_on` (or `end_on`) names other messages",
 )
-KINDS = (CLEAR, TRIM)
+
+
+def summarization_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings. Whether a system message is in its list is a matter of the list,
+    not of a setting."""
+    given = {name: value for name, value in parameters.items() if name != "system_in_state"}
+    sizes: dict[str, Any] = {name: written(given[name]) for name in ("trigger", "keep") if name in given}
+    if "trim_tokens_to_summarize" in given:
+        sizes["trim_tokens_to_summarize"] = given["trim_tokens_to_summarize"] or 0
+    return {**given, **sizes}
+
+
+SUMMARIZATION = PolicyKind(
+    LangChainSummarization.name,
+    "LangChain (summarization)",
+    "Replaces the messages before the newest ones by a summary.",
+    lambda **values: LangChainSummarization(SummarizationSettings(**values)),
+    SUMMARIZATION_SETTINGS,
+    judged_by=RecordedRuns("langchain", "summarization_middleware", settings_of=summarization_settings),
+    known_problems=(
+        KnownProblem(
+            "Nothing is summarised, and all is gone",
+            "The summariser gets the last 4,000 tokens from a message of the user on. Where none fits, no model is "
+            "asked, and a fixed sentence replaces all old messages, the earlier summary too: 11 of 165 compactions at "
+            "4,000 tokens and 20 messages.",
+            "measured, specification of policies section 7",
+        ),
+    ),
+)
+KINDS = (SUMMARIZATION, CLEAR, TRIM)

@@ -12,6 +12,7 @@ from guard_core.policies.pieces.messages import Costs
 from guard_core.views import Synthetic
 
 CHARS_PER_TOKEN, MESSAGE_TOKENS, IMAGE_TOKENS = 4, 3, 85  # langchain-core 1.7.2
+ANTHROPIC_CHARS_PER_TOKEN = 3.3  # langchain 1.4.7: where it summarises for models of Anthropic's
 # Of a call besides its name, arguments and id, as Python writes the list of calls.
 CALL_CHARS = len(repr({"name": "", "args": "", "id": "", "type": "tool_call"})) - len("''")
 BETWEEN, AROUND = len(", "), len("[]")
@@ -32,21 +33,21 @@ def message_chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(ledger.by_event(chars) + np.where(calls, AROUND - BETWEEN, 0) + role)
 
 
-def message_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
-    """The tokens of each event."""
-    images = ledger.by_event((parts["kind"] == MEDIA).astype(np.int64))
-    return np.asarray(rounded_up(message_chars(ledger, parts)) + MESSAGE_TOKENS + IMAGE_TOKENS * images)
+def approximate(chars_per_token: float) -> Costs:
+    """The tokens of messages, with so many characters for each of them."""
+
+    def rounded_up(chars: Any) -> Any:
+        return np.ceil(chars / chars_per_token).astype(np.int64)
+
+    def of_events(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+        images = ledger.by_event((parts["kind"] == MEDIA).astype(np.int64))
+        return np.asarray(rounded_up(message_chars(ledger, parts)) + MESSAGE_TOKENS + IMAGE_TOKENS * images)
+
+    def of_inserted(message: Synthetic) -> int:
+        role = {"model": "assistant"}.get(message.role.value, message.role.value)
+        return int(rounded_up(np.int64(message.bytes + ROLE_CHARS[role]))) + MESSAGE_TOKENS
+
+    return Costs(f"langchain approximate {chars_per_token:g}", of_events, of_inserted)
 
 
-def rounded_up(chars: Any) -> Any:
-    """Tokens of some characters."""
-    return -(-chars // CHARS_PER_TOKEN)
-
-
-def inserted_tokens(message: Synthetic) -> int:
-    """The tokens of an inserted message."""
-    role = {"model": "assistant"}.get(message.role.value, message.role.value)
-    return int(rounded_up(message.bytes + ROLE_CHARS[role])) + MESSAGE_TOKENS
-
-
-APPROXIMATE = Costs("langchain approximate", message_tokens, inserted_tokens)
+APPROXIMATE = approximate(CHARS_PER_TOKEN)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from guard_core.errors import SettingError
+from guard_core.policies.langchain.context_sizes import size_of, trigger_of
 from guard_core.policies.settings import CHOICE, COUNT, SWITCH, TEXT, Setting
 
 _EDIT = "langchain 1.4.7, ClearToolUsesEdit"
+_SUMMARIZATION = "langchain 1.4.7, SummarizationMiddleware"
 _TRIM = "langchain-core 1.7.2, trim_messages"
 ROLES = {
     **dict.fromkeys(("human", "user"), "human"),
@@ -15,6 +17,9 @@ ROLES = {
     "tool": "tool",
     "system": "system",
 }
+
+
+ANTHROPIC = "anthropic-chat"
 
 
 class ClearSettings(msgspec.Struct, frozen=True):
@@ -43,6 +48,19 @@ class TrimSettings(msgspec.Struct, frozen=True):
             raise SettingError("start_on and include_system go with the strategy last only")
         for name in ("start_on", "end_on"):
             roles_named(getattr(self, name), name)
+
+
+class SummarizationSettings(msgspec.Struct, frozen=True):
+    """Of SummarizationMiddleware."""
+
+    trigger: str = "fraction 0.8"
+    keep: str = "messages 20"
+    trim_tokens_to_summarize: int = 4_000
+    model_kind: str = "other"
+
+    def __post_init__(self) -> None:
+        trigger_of(self.trigger)
+        size_of(self.keep, "keep")
 
 
 def roles_named(text: str, what: str) -> frozenset[str]:
@@ -123,4 +141,46 @@ TRIM_SETTINGS = (
     Setting("end_on", "Ends with", TEXT, "", "kinds of messages with which the kept ones may end", _TRIM),
     Setting("include_system", "Keep system message", SWITCH, False, "a leading system message stays", _TRIM),
     Setting("allow_partial", "Part of a message", SWITCH, False, "lines of the message that does not fit stay", _TRIM),
+)
+SUMMARIZATION_SETTINGS = (
+    Setting(
+        "trigger",
+        "Trigger",
+        TEXT,
+        "fraction 0.8",
+        "it summarises where these are reached: tokens 4000, messages 50, fraction 0.8 of the window, joined by and, "
+        "or; the library has no default and without one never acts",
+        _SUMMARIZATION,
+        main=True,
+        sweep=("fraction 0.5", "fraction 0.8"),
+    ),
+    Setting(
+        "keep",
+        "Kept",
+        TEXT,
+        "messages 20",
+        "newest messages that stay: messages 20, tokens 4000 or fraction 0.3 of the window",
+        _SUMMARIZATION,
+        main=True,
+    ),
+    Setting(
+        "trim_tokens_to_summarize",
+        "Given to the summariser",
+        COUNT,
+        4_000,
+        "most tokens of the messages that are summarised, the newest of them; 0: all",
+        _SUMMARIZATION,
+        unit="tokens",
+        main=True,
+        sweep=(0, 4_000),
+    ),
+    Setting(
+        "model_kind",
+        "Kind of model",
+        CHOICE,
+        "other",
+        "3.3 characters count as a token for chat models of Anthropic's, else 4",
+        _SUMMARIZATION,
+        choices=("other", ANTHROPIC),
+    ),
 )

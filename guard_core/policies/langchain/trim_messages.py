@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import MEDIA, TEXT
-from guard_core.events import TextPart, ToolResultPart, value_text
-from guard_core.forms import Ends, Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
+from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.settings import TrimSettings, roles_named
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, Message, roles_of, view_of
@@ -116,69 +113,12 @@ class TrimMessages(ListPolicy):
         return normal((Span(0, 1), *view)) if first else view
 
     def _part_of(self, request: Request, event: int, room: int, *, last: bool) -> Message | None:
-        """The part of an event that fits: without blocks where it has pictures, else the first or last lines of its
-        text. Without the texts of a session its lines are taken as equally long."""
-        ledger, costs = request.ledger, self.costs()
-        first, stop = ledger.part_starts[event : event + 2].tolist()
-        kinds = ledger.parts["kind"][first:stop].tolist()
-        images = kinds.count(MEDIA)
-        if images:
-            for form in _without_blocks(images, last=last):
-                message = Message(event, form)
-                if costs.message(ledger, message) <= room:
-                    return message
-            if last:
-                return None
-        text_kind = "text" if TEXT in kinds else "result"
-        lines = _lines(request, event)
-        kept = _most_lines(lines, last=last)
-        base = Message(event, _without_blocks(images, last=last)[-1] if images else "")
-        low, high = 0, len(kept)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if costs.message(ledger, base.joined(_cut(kept[middle - 1], text_kind, last=last))) <= room:
-                low = middle
-            else:
-                high = middle - 1
-        return base.joined(_cut(kept[low - 1], text_kind, last=last)) if low else None
+        """The part of an event that fits."""
 
+        def fits(message: Message) -> bool:
+            return self.costs().message(request.ledger, message) <= room
 
-def _cut(chars: int, what: str, *, last: bool) -> str:
-    """The form of a text of which the first or last characters stay."""
-    return (Ends(tail=chars, what=what) if last else Ends(head=chars, what=what)).name
-
-
-def _without_blocks(images: int, *, last: bool) -> list[str]:
-    """The forms of a message with a text and pictures that loses one of them after the other."""
-    forms, gone = [], [Removed(what="text").name] if last else []
-    if last:
-        forms.append(gone[0])
-    for count in range(1, images if last else images + 1):
-        which = tuple(range(count)) if last else tuple(range(images - count, images))
-        forms.append("+".join([*gone, Removed(what="media", which=which).name]))
-    return forms
-
-
-def _lines(request: Request, event: int) -> list[int]:
-    """Characters of the lines of an event's text, with their ends."""
-    ledger, session = request.ledger, request.check.session
-    if session is not None:
-        parts = session.events[event].parts
-        texts = [part.text for part in parts if isinstance(part, TextPart)]
-        texts += [value_text(part.content) for part in parts if isinstance(part, ToolResultPart)]
-        first, *others = (texts[0] if texts else "").split("\n")[::-1]
-        return [*(len(line) + 1 for line in others[::-1]), len(first)] if texts and texts[0] else []
-    first_row, stop = ledger.part_starts[event : event + 2].tolist()
-    if first_row == stop:
-        return []
-    chars, count = int(ledger.parts["chars"][first_row]), max(int(ledger.parts["lines"][first_row]), 1)
-    ends = [chars * number // count for number in range(count + 1)]
-    return [ends[number + 1] - ends[number] for number in range(count)] if chars else []
-
-
-def _most_lines(lines: list[int], *, last: bool) -> list[int]:
-    """Characters of one line, two lines and so on, from one end."""
-    return list(accumulate(lines[::-1] if last else lines))
+        return part_of(request, event, fits, fits, last=last)
 
 
 def _view(ledger: Ledger, kept: Kept, *, after: bool) -> View:

@@ -96,7 +96,8 @@ class Sizes(NamedTuple):
     how many of them are new (`new_messages`). `fixed` is the heuristic estimate of system prompt and tools.
 
     The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1:
-    none), and requests begin with `head`. `state` is what is remembered before the first of them.
+    none), and requests begin with `head`. `state` is what is remembered before the first of them, `window` the context
+    window in tokens.
     """
 
     whole: Ints
@@ -111,6 +112,7 @@ class Sizes(NamedTuple):
     as_of: Ints
     head: Head
     state: Any
+    window: int
 
 
 class Outcome(NamedTuple):
@@ -247,6 +249,10 @@ class ListPolicy:
         """Which events of the log are never sent, though its list has them; None: none."""
         return None
 
+    def reason(self, request: Request) -> str:
+        """Why it compacted, as the record of a compaction says it."""
+        return f"{request.counted:,} {self.compares} > limit {request.limit:,}"
+
     # ---- what follows from it
 
     def estimator(self, ledger: Ledger) -> Heuristic:
@@ -264,7 +270,9 @@ class ListPolicy:
         """The list as the head of requests."""
         return Head(state.head, state.kept_from, self.sent_form) if self.keeps else Head((), 0, self.sent_form)
 
-    def sizes(self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: LastCount, state: Any) -> Sizes:
+    def sizes(
+        self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: LastCount, state: Any, window: int
+    ) -> Sizes:
         """What can be compared at steps `rows`, over `at` events, that begin with a head."""
         tokens, as_of = last
         costs, steps = self.costs(), ledger.steps["at"]
@@ -283,6 +291,7 @@ class ListPolicy:
             as_of=as_of,
             head=head,
             state=state,
+            window=window,
         )
 
     def decide(self, check: Check, state: Any) -> Decision:
@@ -293,7 +302,7 @@ class ListPolicy:
             head = self._without_left_out(ledger, head, check.at)
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
         at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
-        sizes = self.sizes(ledger, head, np.array([check.step]), at, LastCount(last, as_of), state)
+        sizes = self.sizes(ledger, head, np.array([check.step]), at, LastCount(last, as_of), state, check.window)
         counted = self.counted(sizes)
         limit = self.limit(check.window)
         view = head.at(ledger, check.at)
@@ -334,7 +343,7 @@ class ListPolicy:
             return Decision(view, after, {**evidence, "edited": int(view != before)})
         record = CompactionRecord(
             step=check.step,
-            reason=f"{request.counted:,} {self.compares} > limit {request.limit:,}",
+            reason=self.reason(request),
             passes=outcome.passes or (request.passed((), view),),
             before=before,
             after=view,
@@ -356,7 +365,8 @@ class ListPolicy:
         columns = sent_columns(self.estimator(ledger), head, at)
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         rows = np.arange(start, stop)
-        sizes = self.sizes(ledger, head, rows, at, LastCount(counts.tokens[:-1], counts.as_of[:-1]), state)
+        last = LastCount(counts.tokens[:-1], counts.as_of[:-1])
+        sizes = self.sizes(ledger, head, rows, at, last, state, run.window)
         counted = self.counted(sizes)
         limit = self.limit(run.window)
         over = self.acts(sizes, counted, limit)
@@ -397,7 +407,8 @@ class ListPolicy:
         begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < sizes.at)
         stops = np.append(turn_ends(sizes.ledger), -1)[user]
         ends = np.where(begins, np.maximum(stops, sizes.head.kept_from), sizes.at)
-        before = self.sizes(sizes.ledger, sizes.head, rows, ends, LastCount(sizes.last, sizes.as_of), sizes.state)
+        last = LastCount(sizes.last, sizes.as_of)
+        before = self.sizes(sizes.ledger, sizes.head, rows, ends, last, sizes.state, sizes.window)
         return np.asarray(begins & self.acts_after_turn(before))
 
     def _compared(self, counted: Any, limit: Any) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class StrandsManager(ListPolicy):
         check, ledger = request.check, request.ledger
         head = Head(view_of(ledger, messages), check.at)
         row, at, tokens, as_of = np.array([[check.step], [check.at], [state.tokens], [state.as_of]], dtype=np.int64)
-        return int(self.counted(self.sizes(ledger, head, row, at, LastCount(tokens, as_of), state))[0])
+        return int(self.counted(self.sizes(ledger, head, row, at, LastCount(tokens, as_of), state, check.window))[0])
 
     def compact(self, request: Request, state: Any) -> Outcome:
         messages = request.messages

@@ -9,10 +9,14 @@ from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
+from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
+from guard_core.trace import RAISED
+from guard_core.usage import RatioUsage
+from guard_core.views import Span
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 
-@pytest.mark.parametrize("policy", ["langchain-clear-tool-uses", "langchain-trim-messages"])
+@pytest.mark.parametrize("policy", ["langchain-clear-tool-uses", "langchain-summarization", "langchain-trim-messages"])
 def test_it_equals_recorded_runs_of_the_library(policy):
     check_equals_the_library(policy)
 
@@ -130,3 +134,85 @@ def test_settings_that_the_library_refuses_are_refused():
         get_policy("langchain-trim-messages", strategy="first", start_on="human")
     with pytest.raises(SettingError, match="not 'robot'"):
         get_policy("langchain-trim-messages", end_on="robot")
+
+
+def summarised(events, calls, window=10_000, usage=None, summary=600, **settings):
+    """A replay under the summarization middleware with a call before each of some events."""
+    responses = {at: at if at < len(events) and events[at].role is Role.MODEL else None for at in calls}
+    session = Session(tuple(events), tuple(ModelCall(at=at, response=responses[at]) for at in calls))
+    return replay(
+        Ledger.of(session),
+        get_policy("langchain-summarization", **settings),
+        window=window,
+        usage=usage,
+        summarizer=FixedSummaries(summary) if summary is not None else ScriptedSummaries((None,)),
+        session=session,
+    )
+
+
+def long_chat(count):
+    return [user("x" * 400) if place % 2 == 0 else says("y" * 400) for place in range(count)]
+
+
+def says(text):
+    return Event(Role.MODEL, (TextPart(text),))
+
+
+def test_all_conditions_of_a_group_must_be_met_and_one_group_is_enough():
+    events = long_chat(21)
+    trace = summarised(events, range(1, 22, 2), trigger="tokens 500 and messages 9 or messages 15", keep="messages 4")
+    assert trace.columns["fired"].tolist() == [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1]
+    assert trace.view(4, 9) == (*trace.compactions[0].carried, Span(5, 9))
+
+
+def test_a_cut_among_results_moves_back_to_their_call():
+    trace = summarised([user("Hi"), says("Yes?"), *PARALLEL], [7], trigger="messages 5", keep="messages 2")
+    assert trace.compactions[0].after[1:] == (Span(3, 7),)
+
+
+def test_where_no_message_fits_the_summariser_none_is_asked():
+    events = [user("Go"), answer("a"), result("a", 40_000), says("done"), user("And now?")]
+    trace = summarised(events, [5], trigger="tokens 4000", keep="messages 1")
+    assert trace.compactions[0].passes[0].summariser_view == ()
+    assert trace.compactions[0].passes[0].fallback
+
+
+def test_only_whole_lines_of_a_long_message_are_given_to_the_summariser():
+    events = [user("a" * 8_000 + "\n" + "b" * 3_000), says("Yes?"), user("Go")]
+    trace = summarised(events, [3], trigger="tokens 1000", keep="messages 1", trim_tokens_to_summarize=2_000)
+    given = materialise(trace.compactions[0].passes[0].summariser_view, Session(tuple(events)))
+    assert [len(event.parts[0].text) for event in given] == [3_000, 4]
+
+
+def test_a_count_of_the_provider_over_the_trigger_is_enough():
+    events = [user("Go on now"), says("Yes?"), user("Do it"), says("Done"), user("And?")]
+    settings = {"trigger": "tokens 100", "keep": "messages 1"}
+    reported = summarised(events, [1, 3, 5], usage=RatioUsage(100.0), **settings)
+    assert reported.columns["decision_tokens"][1] < 100
+    assert reported.columns["fired"].tolist() == [0, 1, 1]
+    assert not summarised(events, [1, 3, 5], **settings).columns["fired"].any()
+
+
+def test_three_failures_of_the_summariser_raise():
+    trace = summarised(long_chat(9), [9], summary=None, trigger="messages 5", keep="messages 2")
+    assert trace.columns["held"].tolist() == [RAISED]
+    assert trace.state.calls == 3
+
+
+@pytest.mark.parametrize("trigger", ["4000", "tokens", "tokens -1", "fraction 2", "tokens 10 and", "words 5"])
+def test_a_trigger_that_cannot_be_read_is_refused(trigger):
+    with pytest.raises(SettingError, match="trigger"):
+        get_policy("langchain-summarization", trigger=trigger)
+
+
+def test_its_decision_is_explained_in_both_units():
+    trace = summarised(long_chat(9), [9], trigger="tokens 500 and messages 9", keep="messages 2")
+    terms = get_policy("langchain-summarization", trigger="tokens 500 and messages 9").explain(trace, 0)
+    assert [(term.name, term.value) for term in terms[1:]] == [
+        ("messages of the list", 9),
+        ("context window", 10_000),
+        ("trigger", 500),
+        ("trigger", 9),
+        ("verdict", 1),
+    ]
+    assert terms[-1].expression == "tokens 500 and messages 9: it compacts"
