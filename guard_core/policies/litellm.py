@@ -142,7 +142,7 @@ def _newest(ledger: Ledger, events: Ints, room: int) -> tuple[Segment, ...]:
     enough = np.flatnonzero(room - sums <= LEAST_ROOM)
     too_many = np.flatnonzero(sums > room)
     whole = min(int(enough[0]) if len(enough) else len(events), int(too_many[0]) - 1 if len(too_many) else len(events))
-    newest = [Message(int(event)) for event in events[len(events) - whole :]]
+    newest = _spans(events[len(events) - whole :])
     used = int((prefix[events + 1] - prefix[events])[len(events) - whole :].sum())
     older: list[Message] = []
     for event in events[: len(events) - whole][::-1].tolist():
@@ -157,7 +157,16 @@ def _newest(ledger: Ledger, events: Ints, room: int) -> tuple[Segment, ...]:
         if (used + size) // CHARS_PER_TOKEN <= room:
             older.append(Message(event, form))
             used += size
-    return view_of(ledger, [*reversed(older), *newest])
+    return (*view_of(ledger, reversed(older)), *newest)
+
+
+def _spans(events: Ints) -> tuple[Span, ...]:
+    """Some events, in order, as spans."""
+    if not len(events):
+        return ()
+    breaks = np.flatnonzero(np.diff(events) != 1)
+    starts, stops = np.append(0, breaks + 1), np.append(breaks, len(events) - 1)
+    return tuple(Span(int(events[first]), int(events[last]) + 1) for first, last in zip(starts, stops, strict=True))
 
 
 def _sizes(ledger: Ledger, event: int) -> tuple[int, int, str]:

@@ -36,10 +36,10 @@ class MistralVibeSettings(msgspec.Struct, frozen=True):
 
     def limit(self, window: int) -> tuple[str, int]:
         """The threshold as an expression and in tokens."""
-        own = self.auto_compact_threshold
-        if own and (own < window or not self.window_declared):
+        own, declared = self.auto_compact_threshold, self.window_declared and self.profile != BEFORE_TURNS
+        if own and (own < window or not declared):
             return f"{own:,}, set", own
-        if self.window_declared:
+        if declared:
             return f"{self.share * 100:g} % of {window:,}", int(self.share * window)
         return f"{DEFAULT_THRESHOLD:,}, the default", DEFAULT_THRESHOLD
 
