@@ -7,6 +7,7 @@ from typing import Any
 from guard_core.errors import UnknownName
 from guard_core.policies import (
     agno,
+    aider,
     autogen,
     claude_code,
     cline,
@@ -78,6 +79,7 @@ POLICIES: dict[str, PolicyKind] = {
         *inspect_ai.KINDS,
         *langchain.KINDS,
         agno.KIND,
+        aider.KIND,
         *autogen.KINDS,
         litellm.KIND,
         *semantic_kernel.KINDS,

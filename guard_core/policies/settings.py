@@ -142,7 +142,8 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     window of their model in tokens where no parameter says it. `tokens` gives the tokens that they note of a list over
     so many events, where those are not compared; `tokens_column` is the column of ours with the tokens that they note,
     where those are not the ones compared. `judges_acted` is False where what the file calls acted says only that the
-    view changed, which is judged by the view.
+    view changed, which is judged by the view;
+    `leaves_out_calls` says that the library was given the answers without their tool calls.
     """
 
     library: str
@@ -154,6 +155,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     judges_acted: bool = True
     tokens_column: str = ""
     settings_of: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    leaves_out_calls: bool = False
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

@@ -20,6 +20,7 @@ from guard_core.conformance.libraries.scripts import (
     indices,
     session_of,
     usage_of,
+    without_calls,
 )
 from guard_core.conformance.libraries.views import Shown, difference, own_view, recorded_views
 from guard_core.conformance.vectors import LARGEST_FILE, VectorError
@@ -158,8 +159,9 @@ class RunJudge:
         theirs = recorded.detail.get("summariser", [])
         if any("skipped" in call for call in theirs):
             return
-        theirs = [call for call in theirs if call.get("reply") != "error"]  # no compaction, so no record of the call
         ours = [item for record in records for item in record.passes if item.summariser_view]
+        if not any(item.failed for item in ours):  # no compaction, so no record of the call
+            theirs = [call for call in theirs if call.get("reply") != "error"]
         self.comparison.equal(at, "calls of the summariser", len(theirs), len(ours))
         for number, (call, item) in enumerate(zip(theirs, ours, strict=False)):
             what, given = f"messages given to summariser call {number}", _given(item, self.scripted)
@@ -178,8 +180,10 @@ def judge(
     kind: PolicyKind, parameters: dict[str, Any], run: LibraryRun, conversation: Conversation, comparison: Comparison
 ) -> RunJudge:
     """A run beside our replay of it."""
-    judged, scripted = kind.judged_by, session_of(conversation, run)
+    judged = kind.judged_by
     assert judged is not None
+    conversation = without_calls(conversation) if judged.leaves_out_calls else conversation
+    scripted = session_of(conversation, run)
     ledger = Ledger.of(scripted.session)
     trace = replayed(kind, parameters, run, scripted, ledger)
     return RunJudge(judged, run, scripted, ledger, trace, conversation.events, comparison)

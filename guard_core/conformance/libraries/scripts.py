@@ -159,6 +159,12 @@ class Scripted(msgspec.Struct, frozen=True):
     rows: tuple[int, ...]
 
 
+def without_calls(conversation: Conversation) -> Conversation:
+    """A conversation whose answers have no tool calls."""
+    messages = (msgspec.structs.replace(message, calls=()) for message in conversation.messages)
+    return msgspec.structs.replace(conversation, messages=tuple(messages))
+
+
 def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
     """The session of a run: its calls are made where the run has a step before a model call."""
     numbers = [index for index in range(len(conversation.messages)) if not run.is_outside(index)]

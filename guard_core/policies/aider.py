@@ -1,0 +1,204 @@
+"""Aider's chat summary: the older part of the finished exchanges becomes a summary when they are over a limit.
+
+Source of the rule: aider 0.86.2, `history.py` and `models.py`, and scripted runs of it. The newest messages of the user
+are kept apart, and neither counted nor summarised. Tool calls and results have no place in its history: they are sent
+as nothing, and their messages are empty. A head that is larger than the summariser's window is cut to what fits, and
+the rest of it is in no summary. Not here: the files, the map of the repository and the other parts of a request, and
+that a summary is begun at the end of a turn beside the program (it is waited for before the next call).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import TEXT
+from guard_core.errors import SummaryFailed
+from guard_core.events import Role
+from guard_core.forms import Removed, WithoutCalls
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, Message, role_of, roles_of, view_of
+from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.summaries.base import Summary
+from guard_core.trace import Pass
+from guard_core.views import Synthetic
+
+CHARS_PER_TOKEN = 4  # as in the scripted runs; the program asks the model's tokenizer
+LEAST_TOKENS, MOST_TOKENS, SHARE = 1024, 8192, 16  # of a history: a 16th of the window within these
+LEAST_SPLIT = 4  # messages; no more of them are summarised together
+MOST_DEPTH = 3  # of summaries of summaries
+UNKNOWN_WINDOW = 4096
+RESERVED = 512  # tokens of the summariser's window
+PREFIX = 52  # characters before every summary
+ANSWER = Synthetic("answer", 3, "Ok.", Role.MODEL)  # behind a list that does not end with an answer
+SUMMARY = "summary"
+_SOURCE = "aider 0.86.2, history.py"
+
+
+def _tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """Tokens of the texts of each event."""
+    return ledger.by_event(np.where(parts["kind"] == TEXT, parts["chars"], 0)) // CHARS_PER_TOKEN
+
+
+def _inserted_tokens(message: Synthetic) -> int:
+    return (message.bytes if message.text is None else len(message.text)) // CHARS_PER_TOKEN
+
+
+COSTS = Costs("aider", _tokens, _inserted_tokens)
+
+
+class AiderSettings(msgspec.Struct, frozen=True):
+    """`max_tokens` is 0 where a 16th of the window counts."""
+
+    max_tokens: int = 0
+
+    def most(self, window: int) -> float:
+        """Tokens over which a history is summarised."""
+        return self.max_tokens or min(max(window / SHARE, LEAST_TOKENS), MOST_TOKENS)
+
+
+class Item(NamedTuple):
+    """A message of the history and its tokens."""
+
+    message: Message
+    tokens: int
+
+
+class _Summarising:
+    """One compaction: what was asked so far. Raises SummaryFailed."""
+
+    def __init__(self, request: Request, state: Any, most: float, behind: list[Message], budget: int) -> None:
+        self.request, self.state, self.most, self.behind, self.budget = request, state, most, behind, budget
+        self.passes: tuple[Pass, ...] = ()
+
+    def history(self, items: list[Item], depth: int = 0) -> list[Item]:
+        """A shorter history."""
+        if len(items) <= LEAST_SPLIT or depth > MOST_DEPTH:
+            return self._together(items, ())
+        split = self._split(items)
+        if split <= LEAST_SPLIT:
+            return self._together(items, ())
+        shorter = self._together(self._fitting(items[:split]), items[split:])
+        if sum(item.tokens for item in shorter) < self.most:
+            return shorter
+        return self.history(shorter, depth + 1)
+
+    def _split(self, items: list[Item]) -> int:
+        """Where the tail begins: less than half of the limit, behind an answer."""
+        half, tail, split = self.most // 2, 0, len(items)
+        while split and tail + items[split - 1].tokens < half:
+            split -= 1
+            tail += items[split].tokens
+        while split > 1 and self._role(items[split - 1]) != ASSISTANT:
+            split -= 1
+        return split
+
+    def _fitting(self, head: list[Item]) -> list[Item]:
+        """The first messages that fit the summariser's window."""
+        room = (self.request.check.window or UNKNOWN_WINDOW) - RESERVED
+        fit = np.flatnonzero(np.cumsum([item.tokens for item in head]) > room)
+        return head[: int(fit[0])] if len(fit) else head
+
+    def _together(self, items: list[Item], tail: Any) -> list[Item]:
+        """The summary of some messages, and the tail behind it."""
+        spoken = [item.message for item in items if self._role(item) in (USER, ASSISTANT)]
+        given = view_of(self.request.ledger, spoken)
+        summary, self.state = self.request.summarise(self.state, given, self.budget)
+        message = Message(inserted=_message(summary))
+        shorter = [Item(message, COSTS.message(self.request.ledger, message)), *tail]
+        after = view_of(self.request.ledger, [*(item.message for item in shorter), *self.behind])
+        self.passes += (self.request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes),)
+        return shorter
+
+    def _role(self, item: Item) -> int:
+        return role_of(self.request.ledger, item.message)
+
+
+def _message(summary: Summary) -> Synthetic:
+    """The message of a summary, behind words of the program of which we know the length."""
+    return Synthetic(SUMMARY, PREFIX + summary.bytes)
+
+
+class ChatSummary(ListPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "aider-chat-summary"
+    settings: AiderSettings
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    @property
+    def sent_form(self) -> str:
+        return f"{WithoutCalls().name}+{Removed(what='result').name}"
+
+    def limit(self, window: int) -> int:
+        return int(self.settings.most(window))
+
+    def counted(self, sizes: Sizes) -> Ints:
+        prefix = COSTS.prefix(sizes.ledger)
+        return sizes.whole - (prefix[sizes.at] - prefix[_finished(sizes.ledger)[sizes.at]])
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        ledger, at, messages = request.ledger, request.check.at, request.messages
+        stop = len(messages) - (at - int(_finished(ledger)[at]))
+        done, newest = messages[:stop], messages[stop:]
+        items = [Item(*pair) for pair in zip(done, COSTS.messages(ledger, done), strict=True)]
+        most = self.settings.most(request.check.window)
+        summarising = _Summarising(request, state, most, newest, request.limit // 2)
+        try:
+            shorter = [item.message for item in summarising.history(items)]
+        except SummaryFailed as error:
+            after = msgspec.structs.replace(summarising.state, calls=summarising.state.calls + 1)
+            return Outcome(request.view, after, error=str(error))
+        if role_of(ledger, shorter[-1]) != ASSISTANT:
+            shorter.append(Message(inserted=ANSWER))
+        view = view_of(ledger, [*shorter, *newest])
+        return Outcome(view, summarising.state, summarising.passes)
+
+
+def _finished(ledger: Ledger) -> Ints:
+    """For logs of 0, 1, ... events, where the messages of the user at their end begin."""
+    if "finished exchanges" not in ledger.derived:
+        others = roles_of(ledger) != USER
+        places = np.where(others, np.arange(1, len(others) + 1), 0)
+        ledger.derived["finished exchanges"] = np.append(0, np.maximum.accumulate(places)).astype(np.int64)
+    ends: Ints = ledger.derived["finished exchanges"]
+    return ends
+
+
+KIND = PolicyKind(
+    ChatSummary.name,
+    "Aider (chat summary)",
+    "Summarises the older finished exchanges when they are over a limit; tools have no place in it.",
+    lambda **values: ChatSummary(AiderSettings(**values)),
+    (
+        Setting(
+            "max_tokens",
+            "History",
+            COUNT,
+            0,
+            "tokens of finished exchanges over which they are summarised; 0: a 16th of the window, 1,024 to 8,192",
+            _SOURCE,
+            unit="tokens",
+            main=True,
+            sweep=(1_024, 2_048, 8_192),
+        ),
+    ),
+    judged_by=RecordedRuns("aider", "chat_summary", leaves_out_calls=True),
+    known_problems=(
+        KnownProblem(
+            "A summary over the limit is summarised again and again",
+            "A summary that is longer than the limit is summarised before every call: 135 in a row.",
+            "measured, specification of new policies section 3",
+        ),
+        KnownProblem(
+            "A part of the head is in no summary",
+            "What does not fit the summariser's window is neither summarised nor kept.",
+            _SOURCE,
+        ),
+    ),
+)
