@@ -49,9 +49,11 @@ HELD_REASONS = (
     "nothing can fit the window: what a compaction cannot shrink is over it already",
     "the library raises an error here, and the run would end",
     "the last compaction of this turn left almost as much as there was before",
+    "what could be cleared is less than the least that is set",
+    "a summary is made in the background",
 )
 NOTHING_TO_COMPACT, SUMMARISER_FAILED, STILL_OVER, FLOOR_OVER_THRESHOLD, FLOOR_OVER_WINDOW = range(1, 6)
-RAISED, STALLED = 6, 7
+RAISED, STALLED, TOO_LITTLE, UNDER_WAY = range(6, 10)
 SWITCH, INDEX = "switch", "index"  # units of columns that are no quantities
 
 # What every trace has; a policy declares the columns that are its own.

@@ -29,6 +29,7 @@ from guard_core.policies import (
     none,
     opencode,
     pi,
+    providers,
     qwen_code,
     roo,
     semantic_kernel,
@@ -87,6 +88,7 @@ POLICIES: dict[str, PolicyKind] = {
         sweagent.KIND,
         *strands.KINDS,
         *google_adk.KINDS,
+        *providers.KINDS,
     )
 }
 DEFAULT_POLICY = contextguard.THRESHOLD.name  # the policy of this project's own agents

@@ -37,7 +37,7 @@ from guard_core.trace import (
     Trace,
     head_of,
 )
-from guard_core.usage import normal
+from guard_core.usage import Counted, CountedRun, normal
 from guard_core.views import Segment, Span, View, content_count
 
 TOKENS, MESSAGES, TURNS = "tokens", "messages", "turns"
@@ -97,7 +97,9 @@ class Sizes(NamedTuple):
 
     The steps are `rows` of the `ledger`, over `at` events of its log; the last counts are those `as_of` a step (-1:
     none), and requests begin with `head`. `state` is what is remembered before the first of them, `window` the context
-    window in tokens.
+    window in tokens. `request` are the provider's counts of the requests themselves with the list as it is, for
+    policies that compare those (`counts_request`): recorded where that was sent, else modelled, and where neither is
+    known the heuristic estimate.
     """
 
     whole: Ints
@@ -113,6 +115,7 @@ class Sizes(NamedTuple):
     head: Head
     state: Any
     window: int
+    request: CountedRun | None = None
 
 
 class Outcome(NamedTuple):
@@ -183,7 +186,8 @@ class Request(NamedTuple):
 class ListPolicy:
     """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
     request is edited anew; `forgets`, whether a compaction makes it forget the provider's last count; `most_attempts`
-    how often it sends the request of a step that the provider refuses, and `gives_up`, whether it raises an error then.
+    how often it sends the request of a step that the provider refuses, and `gives_up`, whether it raises an error then;
+    `relation` (> or >=) how it compares; `counts_request`, whether it needs the provider's count of the request itself.
     See the functions below `what a library says`.
     """
 
@@ -193,6 +197,8 @@ class ListPolicy:
     forgets: ClassVar[bool] = True
     most_attempts: ClassVar[int] = 4
     gives_up: ClassVar[bool] = True
+    relation: ClassVar[str] = ">"
+    counts_request: ClassVar[bool] = False
     own_columns: ClassVar[tuple[Column, ...]] = ()
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL,)
     state_type: ClassVar[type] = ListMemory
@@ -222,7 +228,7 @@ class ListPolicy:
 
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
         """Where the number is over the limit."""
-        return counted > limit
+        return counted >= limit if self.relation == ">=" else counted > limit
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         """Where it acts before a call; the same as `over` unless other things than the count matter."""
@@ -251,7 +257,7 @@ class ListPolicy:
 
     def reason(self, request: Request) -> str:
         """Why it compacted, as the record of a compaction says it."""
-        return f"{request.counted:,} {self.compares} > limit {request.limit:,}"
+        return f"{request.counted:,} {self.compares} {self.relation} limit {request.limit:,}"
 
     # ---- what follows from it
 
@@ -303,11 +309,13 @@ class ListPolicy:
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
         at, last, as_of = (np.array([value], dtype=np.int64) for value in (check.at, state.tokens, state.as_of))
         sizes = self.sizes(ledger, head, np.array([check.step]), at, LastCount(last, as_of), state, check.window)
+        sent, view = sent_columns(costs, head, at), head.at(ledger, check.at)
+        if self.counts_request:
+            sizes = sizes._replace(request=_request_count(check, view, sent["heuristic_sent"]))
         counted = self.counted(sizes)
         limit = self.limit(check.window)
-        view = head.at(ledger, check.at)
         evidence = {
-            **{name: int(values[0]) for name, values in sent_columns(costs, head, at).items()},
+            **{name: int(values[0]) for name, values in sent.items()},
             **{name: int(values[0]) for name, values in self.noted(sizes).items()},
             **self._compared(int(counted[0]), limit),
             **self._remembered(state),
@@ -367,6 +375,8 @@ class ListPolicy:
         rows = np.arange(start, stop)
         last = LastCount(counts.tokens[:-1], counts.as_of[:-1])
         sizes = self.sizes(ledger, head, rows, at, last, state, run.window)
+        if self.counts_request:
+            sizes = sizes._replace(request=_or_estimated(counts.counted, columns["heuristic_sent"]))
         counted = self.counted(sizes)
         limit = self.limit(run.window)
         over = self.acts(sizes, counted, limit)
@@ -447,13 +457,30 @@ class ListPolicy:
         counted, most = int(trace.columns[compared][step]), int(trace.columns[limit][step])
         fired, held = int(trace.columns["fired"][step]), HELD_REASONS[int(trace.columns["held"][step])]
         verdict = "it acts" if fired else f"it does not act: {held}" if held else "it does not act"
-        sign = ">" if counted > most else "<="
+        over, opposite = bool(self.over(np.array([counted]), most)[0]), {">": "<=", ">=": "<"}
+        sign = self.relation if over else opposite[self.relation]
         rule = {"source": Provenance.RECOMPUTED, "as_of": step}
         return (
             Term("compared", counted, self.compares, **rule),  # type: ignore[arg-type]
             Term("limit", most, self.compares, **rule),  # type: ignore[arg-type]
             Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, f"{counted:,} {sign} {most:,}: {verdict}"),
         )
+
+
+def _request_count(check: Check, view: View, heuristics: Ints) -> CountedRun:
+    """The provider's count of one request."""
+    if check.usage is None:
+        counted = Counted(-1, False, 0)
+    else:
+        counted = check.usage.one(check.step, view, int(heuristics[0]))
+    return _or_estimated(CountedRun(*(np.array([value]) for value in counted)), heuristics)
+
+
+def _or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:
+    """Counts of requests, by estimate where they are not known."""
+    known = counted.tokens >= 0
+    source = np.where(known, counted.source, 0)
+    return CountedRun(np.where(known, counted.tokens, heuristics), counted.reported, source)
 
 
 def without(view: View, left_out: NDArray[np.bool_]) -> View:

@@ -1,0 +1,76 @@
+"""`clear_thinking_20251015` of Anthropic's API: only the newest turns with thinking keep it.
+
+As with tool results, every request is edited anew; the conversation that the client keeps stays whole. A turn lasts
+from a message of the user to the next one, and is counted where it has thinking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import HAS_REASONING
+from guard_core.forms import Removed
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.base import Run
+from guard_core.policies.pieces.lists import TURNS, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import USER, Costs, roles_of
+from guard_core.policies.providers.requests import COSTS
+from guard_core.usage import normal
+from guard_core.views import Span
+
+WITHOUT_THINKING = Removed(what="reasoning").name
+
+
+class ClearThinkingSettings(msgspec.Struct, frozen=True):
+    """`keep` is a number of turns."""
+
+    keep: int
+
+
+class ClearThinking(ListPolicy):
+    """The policy; see the module. It compares the number of turns with thinking."""
+
+    name: ClassVar[str] = "anthropic-clear-thinking"
+    keeps: ClassVar[bool] = False
+    relation: ClassVar[str] = ">="
+    settings: ClearThinkingSettings
+
+    @property
+    def compares(self) -> str:
+        return TURNS
+
+    def costs(self) -> Costs:
+        return COSTS
+
+    def limit(self, window: int) -> int:
+        return self.settings.keep + 1
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return np.searchsorted(_turns(sizes.ledger), sizes.at)
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        ledger, at = request.ledger, request.check.at
+        turns = _turns(ledger)
+        cut = int(turns[int(np.searchsorted(turns, at)) - self.settings.keep])
+        spans = (ledger.span(0, cut, WITHOUT_THINKING), Span(cut, at))
+        return Outcome(normal(spans), state)
+
+    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        counted, limit = np.searchsorted(_turns(run.ledger), run.ledger.steps["at"]), self.limit(run.window)
+        fired = np.asarray(self.over(counted, limit), dtype=np.int64)
+        return {**super().shadow(run, trace), **self._compared(counted, np.full(len(counted), limit)), "fired": fired}
+
+
+def _turns(ledger: Ledger) -> Ints:
+    """Of every turn with thinking, the first event that has some."""
+    if "thinking turns" not in ledger.derived:
+        events = np.flatnonzero(ledger.events["flags"] & HAS_REASONING)
+        turn = np.cumsum(roles_of(ledger) == USER)[events]
+        ledger.derived["thinking turns"] = events[np.append(True, np.diff(turn) > 0)[: len(events)]]
+    turns: Ints = ledger.derived["thinking turns"]
+    return turns

@@ -1,0 +1,141 @@
+"""`clear_tool_uses_20250919` of Anthropic's API: above a trigger the results of all but the newest tool uses go.
+
+The conversation that the client keeps stays whole, and every request is edited anew before the model reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.costs import CALL, RESULT, tool_key
+from guard_core.forms import Arguments, Replaced
+from guard_core.forms.edits import tools_of
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.lists import Outcome, Request
+from guard_core.policies.pieces.messages import Message, view_of
+from guard_core.policies.providers.requests import ProviderPolicy
+from guard_core.trace import TOO_LITTLE
+from guard_core.usage import normal
+from guard_core.views import Span, View
+
+CLEARED = "[tool result cleared]"  # ours: the API's wording is not published
+
+
+class ClearToolUsesSettings(msgspec.Struct, frozen=True):
+    """Sizes in tokens, `keep` in tool uses; `exclude_tools` are names with commas between."""
+
+    trigger: int
+    keep: int
+    clear_at_least: int
+    exclude_tools: str
+    clear_tool_inputs: bool
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        names = (name.strip() for name in self.exclude_tools.split(","))
+        return tuple(name for name in names if name)
+
+
+class Uses(NamedTuple):
+    """The tool uses with a result, in the order of the results: the rows (in the columns of parts) and events of result
+    and call (-1: the call is not known), and whether they may be cleared. `whole` is the log with all cleared that may
+    be; `untouched` says, where the first so many uses are cleared, up to which event the log is as in `whole`."""
+
+    results: Ints
+    events: Ints
+    calls: Ints
+    clearable: NDArray[np.bool_]
+    whole: View
+    untouched: Ints
+
+
+class ClearToolUses(ProviderPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "anthropic-clear-tool-uses"
+    keeps: ClassVar[bool] = False
+    settings: ClearToolUsesSettings
+
+    def limit(self, window: int) -> int:
+        return self.settings.trigger
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        ledger, at = request.ledger, request.check.at
+        uses = self._uses(ledger)
+        count = max(int(np.searchsorted(uses.events, at)) - self.settings.keep, 0)
+        while count and not uses.clearable[count - 1]:
+            count -= 1
+        if not count:
+            return Outcome(request.view, state)
+        view = self._cleared(ledger, uses, count, at)
+        if request.counted - self.tokens(request, view) < self.settings.clear_at_least:
+            return Outcome(request.view, state, held=TOO_LITTLE)
+        return Outcome(view, state)
+
+    def _uses(self, ledger: Ledger) -> Uses:
+        """The tool uses of a log, once for a ledger and the settings."""
+        key = f"{self.name} {self.settings.exclude_tools} {self.settings.clear_tool_inputs}"
+        if key not in ledger.derived:
+            ledger.derived[key] = self._of_ledger(ledger)
+        uses: Uses = ledger.derived[key]
+        return uses
+
+    def _of_ledger(self, ledger: Ledger) -> Uses:
+        parts = ledger.parts
+        results = np.flatnonzero(parts["kind"] == RESULT)
+        events, calls = parts["event"][results], parts["answers"][results]
+        excluded = [tool_key(name) for name in self.settings.excluded]
+        clearable = ~np.isin(tools_of(parts)[results], excluded)
+        first = events
+        if self.settings.clear_tool_inputs:
+            first = np.where(calls >= 0, np.minimum(parts["event"][calls], events), events)
+        # of all uses from number n on, the first event that they touch
+        untouched = np.append(np.minimum.accumulate(first[::-1])[::-1], ledger.event_count)
+        uses = Uses(results, events, calls, clearable, (), untouched)
+        return uses._replace(whole=view_of(ledger, self._messages(ledger, uses, len(results), 0, ledger.event_count)))
+
+    def _cleared(self, ledger: Ledger, uses: Uses, count: int, at: int) -> View:
+        """The first `at` events of the log with the first `count` uses cleared that may be."""
+        last = int(uses.events[count - 1]) + 1
+        split = min(int(uses.untouched[count]), last)
+        tail = view_of(ledger, self._messages(ledger, uses, count, split, last))
+        return normal((*_until(uses.whole, split), *tail, Span(last, at)))
+
+    def _messages(self, ledger: Ledger, uses: Uses, count: int, start: int, stop: int) -> list[Message]:
+        """Events `start` to `stop` of the log with the first `count` uses cleared that may be."""
+        chosen = np.flatnonzero(uses.clearable[:count])
+        results = set(uses.results[chosen].tolist())
+        calls = set(uses.calls[chosen].tolist()) if self.settings.clear_tool_inputs else set()
+        return [Message(event, self._form(ledger, event, results, calls)) for event in range(start, stop)]
+
+    def _form(self, ledger: Ledger, event: int, results: Set[int], calls: Set[int]) -> str:
+        """The form of an event of which these rows are cleared."""
+        cleared = _places(ledger, event, RESULT, results), _places(ledger, event, CALL, calls)
+        forms = []
+        if cleared[0] is not None:
+            forms.append(Replaced(text=CLEARED, which=cleared[0]).name)
+        if cleared[1] is not None:
+            forms.append(Arguments(which=cleared[1]).name)
+        return "+".join(forms)
+
+
+def _places(ledger: Ledger, event: int, kind: int, rows: Set[int]) -> tuple[int, ...] | None:
+    """The places of some rows among the parts of a kind in an event, () for all of them; None: it has none."""
+    first, stop = ledger.part_starts[event : event + 2].tolist()
+    kinds = ledger.parts["kind"][first:stop]
+    own = [first + place for place in np.flatnonzero(kinds == kind).tolist()]
+    chosen = tuple(place for place, row in enumerate(own) if row in rows)
+    if not chosen:
+        return None
+    return () if len(chosen) == len(own) else chosen
+
+
+def _until(view: View, stop: int) -> View:
+    """A view of spans of the log, up to event `stop`."""
+    spans = (item for item in view if isinstance(item, Span) and item.start < stop)
+    return tuple(Span(item.start, min(item.stop, stop), item.form) for item in spans)
