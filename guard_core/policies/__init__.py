@@ -6,6 +6,7 @@ from typing import Any
 
 from guard_core.errors import UnknownName
 from guard_core.policies import (
+    agent_framework,
     agno,
     aider,
     autogen,
@@ -79,6 +80,7 @@ POLICIES: dict[str, PolicyKind] = {
         vscode_copilot.KIND,
         *inspect_ai.KINDS,
         *langchain.KINDS,
+        *agent_framework.KINDS,
         agno.KIND,
         aider.KIND,
         *autogen.KINDS,

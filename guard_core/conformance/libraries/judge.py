@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +35,14 @@ from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED, SUMMARISER_FAILED, CompactionRecord, Pass, Trace
-from guard_core.views import Span, View
+from guard_core.views import Span, Synthetic, View
 
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
 CONVERSATIONS_FILE = "conversations.json"
 AFTER = "after"  # the point of a row that is no step before a call: the end of a turn
 # Parameters of the script, not of the library.
 OF_SCRIPT = {"name", "summary", "summary_chars", "usage", "overflow_at", "window", "limit"}
+MARKER = re.compile(r"\[m(\d{1,9})\]")  # what a scripted text begins with
 SUMMARY_CHARS = 600  # of a scripted summary where the parameters give no other length
 T = TypeVar("T")
 
@@ -168,11 +170,11 @@ class RunJudge:
             if "given" in call:
                 self.comparison.equal(at, what, indices(call["given"]), given)
             elif "marks" in call:
-                self._marks(at, what, indices(call["marks"]), given)
+                self._marks(at, what, indices(call["marks"]), given, _quoted(item))
 
-    def _marks(self, at: str, what: str, marks: list[int], given: list[int]) -> None:
+    def _marks(self, at: str, what: str, marks: list[int], given: list[int], quoted: set[int]) -> None:
         """Messages whose words are in the prompt of a summariser; one without a marker cannot be seen there."""
-        seen = [index for index in given if _has_mark(self.scripted, index)]
+        seen = sorted(quoted.union(index for index in given if _has_mark(self.scripted, index)))
         self.comparison.equal(at, what, [index for index in marks if index not in given or index in seen], seen)
 
 
@@ -209,9 +211,9 @@ def replayed(
 
 
 def _value(kind: PolicyKind, name: str, value: Any) -> Any:
-    """A value of the library as one of our setting: names as a list in text, true as 1 of a number."""
-    if isinstance(value, bool) and kind.setting(name).kind == COUNT:
-        return int(value)
+    """A value of the library as one of our setting: names as a list in text, true as 1 of a number, none of it as 0."""
+    if (value is None or isinstance(value, bool)) and kind.setting(name).kind == COUNT:
+        return int(value or 0)
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -232,6 +234,12 @@ def _given(item: Pass, scripted: Scripted) -> list[int]:
                 if not segment.form or not _is_changed(segment.form, scripted, event)
             ]
     return sorted(numbers)
+
+
+def _quoted(item: Pass) -> set[int]:
+    """The messages whose markers are in inserted messages that a summariser was given."""
+    texts = [segment.text or "" for segment in item.summariser_view if isinstance(segment, Synthetic)]
+    return {int(number) for text in texts for number in MARKER.findall(text)}
 
 
 def _has_mark(scripted: Scripted, index: int) -> bool:

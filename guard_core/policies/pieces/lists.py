@@ -40,7 +40,7 @@ from guard_core.trace import (
 from guard_core.usage import Counted, CountedRun, normal
 from guard_core.views import Segment, Span, View, content_count
 
-TOKENS, MESSAGES, TURNS = "tokens", "messages", "turns"
+TOKENS, MESSAGES, TURNS, GROUPS = "tokens", "messages", "turns", "groups"
 COLUMNS = (
     Column("last_prompt", "prompt tokens of the last call that the provider counted since the last compaction", none=0),
     Column("last_step", "the step of that call", "step", none=-1),
@@ -51,6 +51,7 @@ COMPARED = {
     TOKENS: ("decision_tokens", "threshold"),
     MESSAGES: ("messages_compared", "message_limit"),
     TURNS: ("turns_compared", "turn_limit"),
+    GROUPS: ("groups_compared", "group_limit"),
 }
 UNIT_COLUMNS = {
     TOKENS: (),
@@ -61,6 +62,10 @@ UNIT_COLUMNS = {
     TURNS: (
         Column("turns_compared", "turns that were compared with the limit", TURNS, none=-1, label="turns"),
         Column("turn_limit", "turns at which the policy acts", TURNS, none=-1, label="limit"),
+    ),
+    GROUPS: (
+        Column("groups_compared", "groups of messages compared with the limit", GROUPS, none=-1, label="groups"),
+        Column("group_limit", "groups over which the policy acts", GROUPS, none=-1, label="limit"),
     ),
 }
 
@@ -211,7 +216,7 @@ class ListPolicy:
 
     @property
     def compares(self) -> str:
-        """The unit of the number that it compares: TOKENS, MESSAGES or TURNS."""
+        """The unit of the number that it compares: TOKENS, MESSAGES, TURNS or GROUPS (of messages)."""
         return TOKENS
 
     def costs(self) -> Costs:
@@ -439,10 +444,12 @@ class ListPolicy:
         }
 
     def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        """The comparison over recorded requests, whose estimate here is the heuristic one, bytes // 4."""
+        """The comparison over recorded requests, whose estimate here is the heuristic one, bytes // 4.
+
+        Of groups it knows only that there are at most as many as messages, and takes those."""
         last, as_of = recorded_counts(run.ledger.steps["prompt_tokens"])
         messages = np.asarray(trace["contents_decided"])
-        counted = messages if self.compares == MESSAGES else np.asarray(trace["heuristic_decided"])
+        counted = messages if self.compares in (MESSAGES, GROUPS) else np.asarray(trace["heuristic_decided"])
         limit = self.limit(run.window)
         size = len(counted)
         return {

@@ -1,0 +1,109 @@
+"""The compaction strategies of Microsoft Agent Framework, applied before every model call.
+
+Source of the rules: agent-framework-core 1.23.0 (Python), `_compaction.py`, and scripted runs of it. What a strategy
+leaves out stays out. A group of messages (a call with its results is one) stays or goes whole, and tokens are those of
+the library's own estimate, a quarter of the characters of each message as JSON. Not here: a tokenizer of one's own, ids
+that a provider gives, errors of tools, and the number by which summaries move the ids of later messages.
+"""
+
+from guard_core.policies.agent_framework import policies as own
+from guard_core.policies.agent_framework import settings as data
+from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
+
+_MEASURED = "measured, specification of new policies section 3"
+_LIBRARY, _COUNTED = "agent-framework", "list_tokens"
+_IDS = {"id_prefix": "m"}  # the runs were made with ids m0, m1, ...
+
+
+def _runs(strategy: str, **settings: str | int) -> RecordedRuns:
+    return RecordedRuns(_LIBRARY, strategy, settings={**_IDS, **settings}, tokens_column=_COUNTED)
+
+
+TRUNCATION = PolicyKind(
+    own.Truncation.name,
+    "Agent Framework (truncation)",
+    "Leaves out the oldest groups of messages until the others are few or short enough.",
+    lambda **values: own.Truncation(data.TruncationSettings(**values)),
+    data.TRUNCATION_SETTINGS,
+    summarises=False,
+    judged_by=_runs("truncation", tokens=False),
+)
+SLIDING_WINDOW = PolicyKind(
+    own.SlidingWindow.name,
+    "Agent Framework (sliding window)",
+    "Keeps messages of the system and the last groups of messages.",
+    lambda **values: own.SlidingWindow(data.SlidingWindowSettings(**values)),
+    data.SLIDING_WINDOW_SETTINGS,
+    summarises=False,
+    judged_by=_runs("sliding_window"),
+)
+SELECTIVE_TOOL_CALL = PolicyKind(
+    own.SelectiveToolCall.name,
+    "Agent Framework (selective tool calls)",
+    "Leaves out all tool calls with their results but the last ones.",
+    lambda **values: own.SelectiveToolCall(data.ToolGroupSettings(**values)),
+    (data.tool_groups(1), data.ID_PREFIX),
+    summarises=False,
+    judged_by=_runs("selective_tool_call"),
+)
+TOOL_RESULT = PolicyKind(
+    own.ToolResult.name,
+    "Agent Framework (tool results)",
+    "Puts a message with what the tools returned, at most 4,096 characters, in place of all tool calls but the last.",
+    lambda **values: own.ToolResult(data.ToolGroupSettings(**values)),
+    (data.tool_groups(1), data.ID_PREFIX),
+    summarises=False,
+    judged_by=_runs("tool_result"),
+)
+SUMMARIZATION = PolicyKind(
+    own.Summarization.name,
+    "Agent Framework (summarization)",
+    "Replaces the oldest groups of messages by a summary when there are too many messages.",
+    lambda **values: own.Summarization(data.SummarizationSettings(**values)),
+    (*data.SUMMARIZATION_SETTINGS, data.ID_PREFIX),
+    judged_by=_runs("summarization"),
+    known_problems=(
+        KnownProblem(
+            "A group too large for the summariser stays for ever",
+            "It is skipped, and only the earlier summary is summarised again: a call at every step, nothing gained.",
+            _MEASURED,
+        ),
+        KnownProblem(
+            "The user's newest message is gone",
+            "At its defaults in 188 of 503 steps the newest message of the user is gone; 464 call the summariser.",
+            _MEASURED,
+        ),
+    ),
+)
+CONTEXT_WINDOW = PolicyKind(
+    own.ContextWindow.name,
+    "Agent Framework (context window)",
+    "Collapses older tool groups over half of the window without the answer, and leaves out groups over four fifths.",
+    lambda **values: own.ContextWindow(data.ContextWindowSettings(**values)),
+    data.CONTEXT_WINDOW_SETTINGS,
+    summarises=False,
+    judged_by=_runs("context_window"),
+    known_problems=(
+        KnownProblem(
+            "The user's task goes first",
+            "The oldest groups are left out, and the first of them is the task unless it is to be kept.",
+            _MEASURED,
+        ),
+    ),
+)
+TOKEN_BUDGET = PolicyKind(
+    own.TokenBudget.name,
+    "Agent Framework (token budget)",
+    "Tries some strategies in order over a budget of tokens, then leaves out the oldest groups, at last the system's.",
+    lambda **values: own.TokenBudget(data.token_budget(values)),
+    data.TOKEN_BUDGET_SETTINGS,
+    judged_by=_runs("token_budget", keep_last_tool_call_groups=2, target_count=6),
+    known_problems=(
+        KnownProblem(
+            "The instructions of the system go",
+            "Where they do not fit with the newest group, they are left out at last.",
+            data.SOURCE,
+        ),
+    ),
+)
+KINDS = (TRUNCATION, SLIDING_WINDOW, SELECTIVE_TOOL_CALL, TOOL_RESULT, SUMMARIZATION, CONTEXT_WINDOW, TOKEN_BUDGET)

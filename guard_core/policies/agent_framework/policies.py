@@ -1,0 +1,246 @@
+"""The strategies of Agent Framework as policies."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from guard_core.ledger import Ints
+from guard_core.policies.agent_framework import settings as own
+from guard_core.policies.agent_framework.counting import message_costs
+from guard_core.policies.agent_framework.groups import (
+    NOT_SYSTEM_GROUPS,
+    NOT_SYSTEM_MESSAGES,
+    SYSTEM_MESSAGES,
+    TOOL_GROUPS,
+    Included,
+)
+from guard_core.policies.agent_framework.strategies import (
+    Summarising,
+    Work,
+    collapsed_tool_groups,
+    last_groups,
+    protected,
+    summarised,
+    without_oldest,
+    without_tool_groups,
+)
+from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import Costs
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column
+
+
+class ListState(ListMemory, frozen=True, omit_defaults=True):
+    """`inserted` are the tokens of the messages inserted in the list, in order; `added` is how many messages were ever
+    inserted."""
+
+    inserted: tuple[int, ...] = ()
+    added: int = 0
+
+
+class AgentFrameworkPolicy(ListPolicy):
+    """What all strategies share: a list of which groups are left out, and the count of its tokens."""
+
+    state_type: ClassVar[type] = ListState
+    own_columns: ClassVar[tuple[Column, ...]] = (
+        Column("list_tokens", "tokens of the list before, by the library's own estimate", none=-1),
+    )
+    settings: own.ListSettings
+
+    def noted(self, sizes: Sizes) -> dict[str, Ints]:
+        return {"list_tokens": self.list_tokens(sizes)}
+
+    def list_tokens(self, sizes: Sizes) -> Ints:
+        """Tokens of the list at some steps, by the library's own estimate."""
+        costs = message_costs(self.settings.id_prefix)
+        prefix, head = costs.prefix(sizes.ledger), sizes.head
+        before = costs.view(sizes.ledger, head.view) + sum(sizes.state.inserted)
+        return np.asarray(before + prefix[sizes.at] - prefix[head.kept_from])
+
+    def costs(self) -> Costs:
+        return message_costs(self.settings.id_prefix)
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return self.list_tokens(sizes) if self.compares == TOKENS else sizes.whole
+
+    def worked(self, work: Work) -> Work:
+        """What the strategy makes of the list."""
+        raise NotImplementedError
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        included = Included(request.view, state.inserted, state.added)
+        work = self.worked(Work(request, state, included, self.settings.id_prefix))
+        view, state = work.included.view, work.state
+        if not work.passes:
+            return Outcome(view, state, held=SUMMARISER_FAILED if work.failed else NOTHING_TO_COMPACT)
+        state = msgspec.structs.replace(state, inserted=work.included.inserted, added=work.included.added)
+        return Outcome(view, state, work.passes)
+
+
+class Truncation(AgentFrameworkPolicy):
+    """TruncationStrategy."""
+
+    name: ClassVar[str] = "agent-framework-truncation"
+    settings: own.TruncationSettings
+
+    @property
+    def compares(self) -> str:
+        return TOKENS if self.settings.tokens else MESSAGES
+
+    def counted(self, sizes: Sizes) -> Ints:
+        return self.list_tokens(sizes) if self.settings.tokens else sizes.messages
+
+    def limit(self, window: int) -> int:
+        return self.settings.max_n
+
+    def worked(self, work: Work) -> Work:
+        settings, groups = self.settings, work.groups
+        amounts = groups.tokens if settings.tokens else groups.sizes
+        stay = protected(groups, system=settings.preserve_system, first_user=settings.preserve_first_user_group)
+        return without_oldest(work, groups, amounts, min(settings.compact_to, settings.max_n), stay)
+
+
+class _Grouping(AgentFrameworkPolicy):
+    """A strategy that counts groups."""
+
+    @property
+    def compares(self) -> str:
+        return GROUPS
+
+
+class SlidingWindow(_Grouping):
+    """SlidingWindowStrategy."""
+
+    name: ClassVar[str] = "agent-framework-sliding-window"
+    settings: own.SlidingWindowSettings
+
+    def costs(self) -> Costs:
+        return NOT_SYSTEM_GROUPS
+
+    def limit(self, window: int) -> int:
+        return self.settings.keep_last_groups
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> Any:
+        """A message of the system goes at once where those are not kept."""
+        over = self.over(counted, limit)
+        if self.settings.preserve_system:
+            return over
+        prefix, head = SYSTEM_MESSAGES.prefix(sizes.ledger), sizes.head
+        system = SYSTEM_MESSAGES.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]
+        return over | (system > 0)
+
+    def worked(self, work: Work) -> Work:
+        return last_groups(work, self.settings.keep_last_groups, system=self.settings.preserve_system)
+
+
+class _ToolGroups(_Grouping):
+    """A strategy that counts tool groups."""
+
+    settings: own.ToolGroupSettings
+
+    def costs(self) -> Costs:
+        return TOOL_GROUPS
+
+    def limit(self, window: int) -> int:
+        return self.settings.keep_last_tool_call_groups
+
+
+class SelectiveToolCall(_ToolGroups):
+    """SelectiveToolCallCompactionStrategy."""
+
+    name: ClassVar[str] = "agent-framework-selective-tool-call"
+
+    def worked(self, work: Work) -> Work:
+        return without_tool_groups(work, self.settings.keep_last_tool_call_groups)
+
+
+class ToolResult(_ToolGroups):
+    """ToolResultCompactionStrategy."""
+
+    name: ClassVar[str] = "agent-framework-tool-result"
+
+    def worked(self, work: Work) -> Work:
+        return collapsed_tool_groups(work, self.settings.keep_last_tool_call_groups)
+
+
+def _rule(settings: own.SummarizationSettings) -> Summarising:
+    return Summarising(
+        settings.target_count, settings.threshold, settings.max_summary_input_tokens, settings.summary_budget
+    )
+
+
+class Summarization(AgentFrameworkPolicy):
+    """SummarizationStrategy."""
+
+    name: ClassVar[str] = "agent-framework-summarization"
+    settings: own.SummarizationSettings
+
+    @property
+    def compares(self) -> str:
+        return MESSAGES
+
+    def costs(self) -> Costs:
+        return NOT_SYSTEM_MESSAGES
+
+    def limit(self, window: int) -> int:
+        return self.settings.target_count + self.settings.threshold
+
+    def worked(self, work: Work) -> Work:
+        return summarised(work, _rule(self.settings))
+
+
+class ContextWindow(AgentFrameworkPolicy):
+    """ContextWindowCompactionStrategy."""
+
+    name: ClassVar[str] = "agent-framework-context-window"
+    settings: own.ContextWindowSettings
+
+    def _share(self, window: int, share: float) -> int:
+        """A share of the window without the answer."""
+        budget = (self.settings.max_context_window_tokens or window) - self.settings.max_output_tokens
+        return int(max(budget, 1) * share)
+
+    def limit(self, window: int) -> int:
+        return self._share(window, self.settings.tool_eviction_threshold)
+
+    def worked(self, work: Work) -> Work:
+        settings, window = self.settings, work.request.check.window
+        work = collapsed_tool_groups(work, settings.keep_last_tool_call_groups)
+        groups = work.groups
+        if int(groups.tokens.sum()) <= self._share(window, settings.truncation_threshold):
+            return work
+        stay = protected(groups, system=True, first_user=settings.preserve_first_user_group)
+        return without_oldest(work, groups, groups.tokens, work.request.limit, stay)
+
+
+class TokenBudget(AgentFrameworkPolicy):
+    """TokenBudgetComposedStrategy."""
+
+    name: ClassVar[str] = "agent-framework-token-budget"
+    settings: own.TokenBudgetSettings
+
+    def limit(self, window: int) -> int:
+        return self.settings.token_budget or window
+
+    def worked(self, work: Work) -> Work:
+        most = work.request.limit
+        for name, number in own.inner_strategies(self.settings.inner):
+            work = self._tried(work, name, number)
+            if self.settings.early_stop and work.tokens <= most:
+                return work
+        for system in (True, False):  # first the groups that are not of the system, then those of it
+            groups = work.groups
+            if int(groups.tokens.sum()) > most:
+                stay = protected(groups, system=system)
+                work = without_oldest(work, groups, groups.tokens, most, stay)
+        return work
+
+    def _tried(self, work: Work, name: str, number: int) -> Work:
+        """The list after one of the strategies."""
+        if name == "sliding":
+            return last_groups(work, number, system=True)
+        if name == "tools":
+            return collapsed_tool_groups(work, self.settings.keep_last_tool_call_groups)
+        return summarised(work, _rule(self.settings))

@@ -1,0 +1,255 @@
+"""The steps that strategies of Agent Framework are made of: groups left out, tool groups collapsed, groups summarised.
+
+Source: agent-framework-core 1.23.0, `_compaction.py`, and scripted runs of it. A step that has nothing to do leaves the
+list as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from guard_core.costs import RESULT, text_sizes
+from guard_core.errors import SummaryFailed
+from guard_core.events import Role, ToolCallPart, ToolResultPart, utf8_bytes, value_text
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.agent_framework.counting import (
+    LINE_BREAK_TOKENS,
+    LINE_COSTS,
+    PROMPT_TOKENS,
+    Lines,
+    inserted_tokens,
+    message_costs,
+)
+from guard_core.policies.agent_framework.groups import (
+    SYSTEM_GROUP,
+    TOOL_GROUP,
+    USER_GROUP,
+    Bools,
+    Groups,
+    Included,
+    groups_of,
+)
+from guard_core.policies.pieces.lists import Request
+from guard_core.sessions import Session
+from guard_core.summaries.base import Summary
+from guard_core.trace import Pass
+from guard_core.views import Synthetic
+
+SUMMARY, TOOL_RESULTS = "summary", "tool results"  # kinds of inserted messages
+BEFORE, AFTER = "[Tool results: ", "]"  # 1.23.0: what a collapsed tool group says
+NO_RESULTS, CUT = "no results", "... [truncated]"
+MOST_CHARS = 4_096  # of a collapsed tool group
+
+
+@dataclass(frozen=True)
+class Work:
+    """A list on its way through some steps. `request` is what the policy was asked, `passes` the steps that changed
+    something, `failed`: the summariser was asked and gave nothing."""
+
+    request: Request
+    state: Any
+    included: Included
+    id_prefix: str
+    passes: tuple[Pass, ...] = ()
+    failed: bool = False
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.request.ledger
+
+    @property
+    def groups(self) -> Groups:
+        return groups_of(self.ledger, message_costs(self.id_prefix), self.included)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the list."""
+        return int(self.groups.tokens.sum())
+
+    def became(self, after: Included, given: Included | None = None, summary_bytes: int = 0) -> Work:
+        """The work with another list, of which `given` was summarised."""
+        request = self.request._replace(view=self.included.view)
+        step = request.passed(given.view if given else (), after.view, summary_bytes=summary_bytes)
+        return replace(self, included=after, passes=(*self.passes, step))
+
+
+def without_oldest(work: Work, groups: Groups, amounts: Ints, most: int, protected: Bools) -> Work:
+    """The oldest groups that are not protected go until the amounts of the others are at most `most`."""
+    candidates = np.flatnonzero(~protected)
+    gone = np.cumsum(amounts[candidates])
+    enough = int(np.searchsorted(gone, int(amounts.sum()) - most)) + 1
+    return _without(work, groups, candidates[:enough])
+
+
+def protected(groups: Groups, *, system: bool, first_user: bool = False) -> Bools:
+    """The groups that truncation leaves: the newest, and as asked those of the system and the user's first."""
+    stays: Bools = (groups.kinds == SYSTEM_GROUP) & system
+    users = np.flatnonzero(groups.kinds == USER_GROUP)
+    if first_user and len(users):
+        stays[users[0]] = True
+    if len(stays):
+        stays[groups.least] = True
+    return stays
+
+
+def last_groups(work: Work, keep: int, *, system: bool) -> Work:
+    """The last groups stay, and, as asked, those of the system."""
+    groups = work.groups
+    plain = groups.plain[:-keep]
+    others = () if system else np.flatnonzero(groups.kinds == SYSTEM_GROUP)
+    return _without(work, groups, np.append(plain, np.array(others, dtype=np.int64)))
+
+
+def without_tool_groups(work: Work, keep: int) -> Work:
+    """All tool groups but the last ones go."""
+    groups = work.groups
+    return _without(work, groups, _older_tool_groups(groups, keep))
+
+
+def collapsed_tool_groups(work: Work, keep: int) -> Work:
+    """All tool groups but the last ones become a message each that says what the tools returned."""
+    groups, session = work.groups, work.request.check.session
+    older = _older_tool_groups(groups, keep)
+    if not len(older):
+        return work
+    new = {}
+    for group in older.tolist():
+        events = [event for events in groups.members(group) for event in events]
+        message, quoted = tool_results_message(work.ledger, session, events)
+        id_chars = len("tool_summary_group_") + len(work.id_prefix) + len(str(events[0]))
+        new[group] = message, inserted_tokens(message, id_chars, quoted)
+    kept = np.ones(len(groups.kinds), dtype=np.bool_)
+    kept[older] = False
+    return work.became(groups.only(kept, new))
+
+
+def _older_tool_groups(groups: Groups, keep: int) -> Ints:
+    tools = np.flatnonzero(groups.kinds == TOOL_GROUP)
+    return tools[: max(len(tools) - keep, 0)]
+
+
+def _without(work: Work, groups: Groups, gone: Ints) -> Work:
+    if not len(gone):
+        return work
+    kept = np.ones(len(groups.kinds), dtype=np.bool_)
+    kept[gone] = False
+    return work.became(groups.only(kept))
+
+
+def tool_results_message(ledger: Ledger, session: Session | None, events: list[int]) -> tuple[Synthetic, int]:
+    """What a collapsed tool group says, and its characters as a JSON string. Without the session these are sums over
+    the results, and of a text that is cut a share of them."""
+    if session is None:
+        size, quoted = _collapsed_sizes(ledger, events)
+        return Synthetic(TOOL_RESULTS, size, None, Role.MODEL), quoted
+    parts = [part for event in events for part in session.events[event].parts]
+    names = {part.id: part.name for part in parts if isinstance(part, ToolCallPart) and part.id}
+    labels = []
+    for part in parts:
+        if isinstance(part, ToolResultPart):
+            name = names.get(part.call_id, "") if part.call_id else part.name
+            text = value_text(part.content)
+            labels.append((f"{name}: {text}" if name else text).strip())
+    label = "; ".join(labels) if labels else NO_RESULTS
+    if len(label) > MOST_CHARS - len(BEFORE) - len(AFTER):
+        label = label[: MOST_CHARS - len(BEFORE) - len(CUT) - len(AFTER)].rstrip() + CUT
+    text = BEFORE + label + AFTER
+    return Synthetic(TOOL_RESULTS, utf8_bytes(text), text, Role.MODEL), text_sizes(text)["json_chars"]
+
+
+def _collapsed_sizes(ledger: Ledger, events: list[int]) -> tuple[int, int]:
+    """UTF-8 bytes of what a collapsed tool group says, and its characters as a JSON string."""
+    parts, rows = ledger.parts, []
+    for event in events:
+        first, stop = ledger.part_starts[event : event + 2].tolist()
+        rows += [row for row in range(first, stop) if parts["kind"][row] == RESULT]
+    names = sum(int(parts["name_chars"][row]) + len(": ") for row in rows)
+    around = len(BEFORE) + len(AFTER) + (names + len("; ") * (len(rows) - 1) if rows else len(NO_RESULTS))
+    chars, size, quoted = (int(parts[name][rows].sum()) for name in ("chars", "bytes", "json_chars"))
+    kept = min(chars, MOST_CHARS - around)
+    if kept <= 0:
+        return min(around, MOST_CHARS), min(around, MOST_CHARS) + len('""')
+    return around + size * kept // chars, around + (quoted - 2 * len(rows)) * kept // chars + len('""')
+
+
+@dataclass(frozen=True)
+class Summarising:
+    """How groups are summarised: beyond `target` and `threshold` messages that are not the system's the oldest groups
+    are, at most `input_tokens` of them with the instructions (0: no limit)."""
+
+    target: int
+    threshold: int
+    input_tokens: int
+    budget: int
+
+
+def summarised(work: Work, rule: Summarising) -> Work:
+    """The oldest groups replaced by a summary."""
+    groups = work.groups
+    older = _older(groups, rule)
+    chosen = _fitting(work.ledger, groups, older, rule.input_tokens) if rule.input_tokens else older
+    if not len(chosen):
+        return work
+    goes = np.zeros(len(groups.kinds), dtype=np.bool_)
+    goes[chosen] = True
+    given = groups.only(goes)
+    try:
+        summary, state = work.request.summarise(work.state, given.view, rule.budget)
+    except SummaryFailed:
+        state = msgspec.structs.replace(work.state, calls=work.state.calls + 1)
+        return replace(work, state=state, failed=True)
+    message = summary_message(summary)
+    if not message.bytes:
+        return replace(work, state=state, failed=True)
+    id_chars = len("summary_") + len(str(work.request.check.at + work.included.added))
+    after = groups.only(~goes, {int(chosen[0]): (message, inserted_tokens(message, id_chars))})
+    state = msgspec.structs.replace(state, summary_bytes=message.bytes)
+    return replace(work, state=state).became(after, given, message.bytes)
+
+
+def summary_message(summary: Summary) -> Synthetic:
+    """A summary as a message of the assistant, without blanks around it."""
+    if summary.text is None:
+        return Synthetic(SUMMARY, summary.bytes, None, Role.MODEL)
+    text = summary.text.strip()
+    return Synthetic(SUMMARY, utf8_bytes(text), text, Role.MODEL)
+
+
+def _older(groups: Groups, rule: Summarising) -> Ints:
+    """The groups before the newest ones with as many messages as are to stay."""
+    plain = groups.plain
+    sizes = groups.sizes[plain]
+    if int(sizes.sum()) <= rule.target + rule.threshold:
+        return plain[:0]
+    kept = int(np.searchsorted(np.cumsum(sizes[::-1]), rule.target)) + 1
+    return plain[: max(len(plain) - kept, 0)]
+
+
+def _fitting(ledger: Ledger, groups: Groups, older: Ints, most: int) -> Ints:
+    """The first of some groups that the summariser can be given at once; too large ones before them are skipped."""
+    chosen: list[int] = []
+    used, messages = PROMPT_TOKENS, 0
+    for group in older.tolist():
+        lines = _lines(ledger, groups, group)
+        tokens = lines.tokens(messages + 1) + (LINE_BREAK_TOKENS if chosen else 0)
+        if used + tokens <= most:
+            chosen.append(group)
+            used += tokens
+            messages += lines.messages
+        elif chosen:
+            break
+    return np.array(chosen, dtype=np.int64)
+
+
+def _lines(ledger: Ledger, groups: Groups, group: int) -> Lines:
+    events = [*groups.members(group)]
+    if not events:
+        message = groups.messages[int(groups.stop[groups.begins[group]])]
+        return Lines(LINE_COSTS.inserted(message), 1)
+    prefix = LINE_COSTS.prefix(ledger)
+    chars = sum(int(prefix[each.stop] - prefix[each.start]) for each in events)
+    return Lines(chars, sum(map(len, events)))

@@ -1,0 +1,139 @@
+"""The strategies of Agent Framework make of a list what the library makes of it."""
+
+import json
+
+import pytest
+
+from guard_core.errors import SettingError
+from guard_core.events import Event, ReasoningPart, Role
+from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
+from guard_core.policies.agent_framework import KINDS
+from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
+from guard_core.replay import replay
+from guard_core.sessions import ModelCall
+from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
+from guard_core.usage import usage_for
+from guard_core.views import Span, Synthetic
+from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.conformance.libraries import check_equals_the_library
+from tests.guard_core.policies.tools import run
+
+
+@pytest.mark.parametrize("policy", [kind.name for kind in KINDS])
+def test_it_equals_recorded_runs_of_the_library(policy):
+    check_equals_the_library(policy)
+
+
+def work(number):
+    return tool_call("read", f"c{number}"), tool_result(f"result {number}", "read", f"c{number}")
+
+
+LOG = (user("go"), *work(0), model("one"), *work(1), *work(2))
+TOOLS = session(*LOG, calls=(ModelCall(at=8),))
+FIRST = Synthetic("tool results", 30, None, Role.MODEL)
+
+
+def after(log, policy, **settings):
+    (record,) = run(get_policy(policy, **settings), log, window=1_000).compactions
+    return record.after
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "left"),
+    [
+        ("truncation", {"tokens": False, "max_n": 7, "compact_to": 5}, (Span(3, 8),)),
+        (
+            "truncation",
+            {"tokens": False, "max_n": 7, "compact_to": 5, "preserve_first_user_group": True},
+            (Span(0, 1), Span(4, 8)),
+        ),
+        ("truncation", {"max_n": 1, "compact_to": 1}, (Span(6, 8),)),
+        ("sliding-window", {"keep_last_groups": 2}, (Span(4, 8),)),
+        ("selective-tool-call", {"keep_last_tool_call_groups": 1}, (Span(0, 1), Span(3, 4), Span(6, 8))),
+        ("tool-result", {"keep_last_tool_call_groups": 2}, (Span(0, 1), FIRST, Span(3, 8))),
+        ("summarization", {"target_count": 3}, (Synthetic("summary", 2_000, None, Role.MODEL), Span(4, 8))),
+        ("token-budget", {"token_budget": 10, "inner": "sliding3"}, (Span(6, 8),)),
+    ],
+)
+def test_groups_stay_or_go_whole(policy, settings, left):
+    assert after(TOOLS, f"agent-framework-{policy}", **settings) == left
+
+
+def collapsed(log, with_texts):
+    ledger, policy = Ledger.of(log), get_policy("agent-framework-tool-result", keep_last_tool_call_groups=0)
+    usage, given = usage_for(ledger, None), log if with_texts else None
+    trace = replay(ledger, policy, window=1_000, usage=usage, summarizer=FixedSummaries(9), session=given)
+    return trace.compactions[0].after[0], trace.state.inserted
+
+
+@pytest.mark.parametrize("result", ["result", 'é "x"\n' * 3, "", "\u4e00" * 5_000])
+def test_without_texts_a_collapsed_group_is_as_long(result):
+    log = session(tool_call("read", "c"), tool_result(result, "read", "c"), calls=(ModelCall(at=2),))
+    (message, tokens), (sized, counted) = collapsed(log, with_texts=True), collapsed(log, with_texts=False)
+    assert message.text.startswith("[Tool results: read:")
+    assert len(message.text) <= 4_096
+    assert sized.bytes == pytest.approx(message.bytes, abs=30)
+    assert counted == pytest.approx(tokens, abs=8)
+
+
+def test_results_that_do_not_follow_their_call_go_with_it():
+    call, result = work(0)
+    log = session(call, user("wait"), result, *work(1), calls=(ModelCall(at=5),))
+    assert after(log, "agent-framework-selective-tool-call") == (Span(1, 2), Span(3, 5))
+
+
+def test_reasoning_before_a_call_is_of_its_group():
+    log = session(user("go"), Event(Role.MODEL, (ReasoningPart("hm"),)), *work(0), *work(1), calls=(ModelCall(at=6),))
+    assert after(log, "agent-framework-selective-tool-call") == (Span(0, 1), Span(4, 6))
+
+
+def test_messages_of_the_system_go_at_once_where_they_are_not_kept():
+    log = session(Event(Role.SYSTEM, LOG[0].parts), *LOG, calls=(ModelCall(at=2),))
+    assert after(log, "agent-framework-sliding-window", preserve_system=False) == (Span(1, 2),)
+
+
+def test_the_newest_group_stays_however_large_it_is():
+    log = session(*work(0), calls=(ModelCall(at=2),))
+    trace = run(get_policy("agent-framework-truncation", max_n=1, compact_to=1), log, window=1_000)
+    assert trace.columns["held"].tolist() == [NOTHING_TO_COMPACT]
+
+
+def test_a_group_too_large_for_the_summariser_is_skipped():
+    log = session(user("x" * 1_000), *LOG, calls=(ModelCall(at=9),))
+    settings = {"target_count": 3, "max_summary_input_tokens": 250}
+    (record,) = run(get_policy("agent-framework-summarization", **settings), log, window=1_000).compactions
+    assert record.after[0] == Span(0, 1)
+    assert record.passes[0].summariser_view == (Span(1, 5),)
+
+
+@pytest.mark.parametrize("reply", [None, 0])
+def test_a_summary_that_fails_or_is_empty_leaves_the_list_as_it_is(reply):
+    policy = get_policy("agent-framework-summarization")
+    trace = run(policy, TOOLS, window=1_000, summarizer=ScriptedSummaries((reply,)))
+    assert trace.columns["held"].tolist() == [SUMMARISER_FAILED]
+    assert trace.columns["contents_sent"].tolist() == [8]
+
+
+@pytest.mark.parametrize("inner", ["window", "sliding", "tools2", "sliding" + "9" * 20])
+def test_strategies_that_there_are_not_are_refused(inner):
+    with pytest.raises(SettingError, match="is no strategy"):
+        get_policy("agent-framework-token-budget", inner=inner)
+
+
+def test_a_message_counts_a_quarter_of_its_json():
+    written = {
+        "contents": [{"additional_properties": {}, "text": 'é "x"\n', "type": "text"}],
+        "message_id": "msg_0",
+        "role": "user",
+    }
+    ledger = Ledger.of(session(user('é "x"\n'), calls=(ModelCall(at=1),)))
+    assert message_costs("msg_").prefix(ledger).tolist() == [0, len(json.dumps(written, ensure_ascii=False)) // 4]
+    inserted = Synthetic("summary", 3, "a\nb", Role.MODEL)
+    written |= {
+        "contents": [{**written["contents"][0], "text": "a\nb"}],
+        "message_id": "summary_9",
+        "role": "assistant",
+    }
+    assert inserted_tokens(inserted, len("summary_9")) == len(json.dumps(written)) // 4
