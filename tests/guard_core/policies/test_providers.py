@@ -2,12 +2,15 @@
 
 import pytest
 
+from guard_core.errors import SettingError
 from guard_core.events import Event, ReasoningPart, Role, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
-from guard_core.trace import TOO_LITTLE
+from guard_core.summaries.sizes import ScriptedSummaries
+from guard_core.trace import SUMMARISER_FAILED, TOO_LITTLE, UNDER_WAY
+from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
 
@@ -98,3 +101,52 @@ def test_the_card_says_what_was_compared_and_where_the_count_comes_from():
     compared, limit, verdict = policy.explain(run(policy, rounds(["read"] * 4), window=200_000), 4)
     assert (compared.value, compared.expression, limit.value) == (4_500, "the provider's count", 4_000)
     assert verdict.expression == "4,500 > 4,000: it acts"
+
+
+@pytest.mark.parametrize(("trigger", "fired"), [(61_000, [0, 0, 0, 1]), (61_001, [0, 0, 0, 0])])
+def test_all_messages_of_a_request_at_the_trigger_become_one_block(trigger, fired):
+    log = rounds(["read"] * 3, prompts=[500, 1_500, 2_500, 61_000])
+    trace = run(get_policy("anthropic-compaction", trigger=trigger), log, window=200_000)
+    assert trace.columns["fired"].tolist() == fired
+    for record in trace.compactions:
+        assert record.passes[0].summariser_view == (Span(0, 7),)
+        assert record.after == (Synthetic("summary", 2_000, None, Role.MODEL),)
+
+
+def test_where_the_provider_watches_the_trigger_is_at_least_50_000():
+    with pytest.raises(SettingError, match="at least 50,000 tokens in the profile threshold, not 49,999"):
+        get_policy("anthropic-compaction", trigger=49_999)
+    assert get_policy("anthropic-compaction", profile="on-demand", trigger=49_999).limit(200_000) == 49_999
+
+
+def test_in_the_background_the_block_takes_the_place_of_what_was_there_when_it_was_begun():
+    policy = get_policy("anthropic-compaction", profile="background", trigger=2_500, arrives_after=2)
+    trace = run(policy, rounds(["read"] * 5), window=200_000)
+    assert trace.columns["held"].tolist()[:4] == [0, 0, UNDER_WAY, 0]
+    assert trace.columns["contents_sent"].tolist()[:5] == [1, 3, 5, 7, 5]
+    record = trace.compactions[0]
+    assert (record.step, record.passes[0].summariser_view) == (4, (Span(0, 5),))
+    assert record.after == (Synthetic("summary", 2_000, None, Role.MODEL), Span(5, 9))
+
+
+def test_a_block_that_fails_is_tried_again():
+    def fails(number):
+        return run(
+            get_policy("anthropic-compaction", profile="on-demand", trigger=2_500),
+            rounds(["read"] * 4),
+            window=200_000,
+            summarizer=ScriptedSummaries([None] * number + [2_000] * 9),
+        )
+
+    assert [record.step for record in fails(0).compactions][:1] == [2]
+    trace = fails(1)
+    assert trace.columns["held"].tolist()[2] == SUMMARISER_FAILED
+    assert [record.step for record in trace.compactions][:1] == [3]
+
+
+@pytest.mark.parametrize(("profile", "users"), [("server", ()), ("explicit", (Span(0, 1),))])
+def test_openai_leaves_an_opaque_item_and_when_called_the_messages_of_the_user(profile, users):
+    policy = get_policy("openai-compaction", profile=profile, compact_threshold=2_499)
+    record = run(policy, rounds(["read"] * 2), window=200_000).compactions[0]
+    item = Synthetic("opaque compaction item", 2_000, None, Role.MODEL)
+    assert (record.step, record.after) == (2, (*users, item))
