@@ -27,6 +27,7 @@ SUMMARIES = {
 LABELS = {"policy": "Policy", "profile": "Profile", "window": "Window, tokens", "summary": "Summaries"}
 # The parameters of an address that settings of a replay may use, whatever the policy.
 NAMES = (*LABELS, *dict.fromkeys(setting.key for kind in POLICIES.values() for setting in kind.settings))
+PROFILES = {name for kind in POLICIES.values() for name in kind.profile_names}
 LONGEST = 60  # characters of a value that are read
 
 
@@ -84,7 +85,8 @@ class Choice(msgspec.Struct, frozen=True):
 def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
     """The settings of a query string, and an error in words for each that is not allowed (and is then left out).
 
-    Settings that the chosen policy does not have or use are left out without an error.
+    Settings that the chosen policy does not have or use are left out without an error, and so is a profile that only
+    other policies have: a form whose policy is changed still sends those of the policy before.
     """
     texts = {name: query.get(name, "").strip()[:LONGEST] for name in NAMES}
     errors: dict[str, str] = {}
@@ -98,7 +100,7 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
 
     policy = read("policy", lambda text: _one_of("policy", text, POLICIES))
     kind = policy_kind(policy or DEFAULT_POLICY)
-    profile = read("profile", lambda text: _one_of("profile", text, kind.profile_names)) if kind.profiles else ""
+    profile = read("profile", lambda text: _profile(kind, text))
     unused = ignored(kind, profile)
     settings = []
     for setting in kind.settings:
@@ -129,6 +131,12 @@ def _one_of(name: str, text: str, known: Any) -> str:
         allowed = ", ".join(item for item in known if item)
         raise UnknownName(f"{LABELS[name]} {text!r} is not known; allowed are {allowed}.")
     return text
+
+
+def _profile(kind: PolicyKind, text: str) -> str:
+    """A profile of the policy, "" for one that only others have. Raises UnknownName."""
+    of_another = text in PROFILES.difference(kind.profile_names)
+    return "" if of_another or not kind.profiles else _one_of("profile", text, kind.profile_names)
 
 
 def _plain(setting: Setting, text: str) -> str:

@@ -3,7 +3,7 @@
 const ATTRIBUTES = ["aria-invalid", "class", "disabled", "hidden", "placeholder"];
 const CONTROLS = "input, select";
 const settings = () => document.getElementById("settings");
-const query = () => new URLSearchParams(new FormData(settings())).toString();
+const query = (form = settings()) => new URLSearchParams(new FormData(form)).toString();
 
 function copyAttributes(fresh, shown) {
   for (const name of ATTRIBUTES) {
@@ -23,15 +23,19 @@ function refresh(fragment) {
   if (unsent) htmx.trigger(settings(), "submit"); // a field that was off keeps its value, and is used again
 }
 
-const names = (form) => [...form.querySelectorAll(CONTROLS)].map((field) => field.name).join();
+// The policy that a form was written for, and its fields: two policies may name theirs alike, with other choices.
+function shape(form) {
+  const written = form.querySelector("[name=policy] [selected]").value;
+  return [written, ...Array.from(form.querySelectorAll(CONTROLS), (field) => field.name)].join();
+}
 
 const typed = new Map(); // what was typed for settings that another policy does not have: it comes back with them
 
-function restore(focused) {
+function restore(focused, answered) {
   document.getElementById(focused)?.focus({ preventScroll: true });
   const empty = [...settings().querySelectorAll("input")].filter((field) => !field.value && typed.get(field.name));
   for (const field of empty) field.value = typed.get(field.name);
-  if (empty.length) htmx.trigger(settings(), "submit");
+  if (query() !== answered) htmx.trigger(settings(), "submit"); // also what was changed before the form was wired
 }
 
 // Another policy has other settings: then the whole form is new, and the focus goes back to where it was.
@@ -42,10 +46,11 @@ document.addEventListener("htmx:oobBeforeSwap", (event) => {
     event.detail.shouldSwap = false; // the policy was changed again since, and its own answer is to come
     return;
   }
-  if (names(event.detail.fragment) !== names(settings())) {
+  if (shape(event.detail.fragment) !== shape(settings())) {
     const focused = document.activeElement?.id;
     for (const field of settings().querySelectorAll("input")) typed.set(field.name, field.value);
-    document.addEventListener("htmx:afterSettle", () => restore(focused), { once: true }); // the new form is wired by then
+    const answered = query(event.detail.fragment.querySelector("form"));
+    document.addEventListener("htmx:afterSettle", () => restore(focused, answered), { once: true }); // it is wired by then
     return;
   }
   event.detail.shouldSwap = false;

@@ -73,7 +73,7 @@ def test_the_preview_follows_the_typing_and_the_session_is_made(page):
     page.locator(".outcome", has_text="20 compactions").wait_for()
     assert "window=8k" in page.url
     page.get_by_role("textbox", name="Turns").fill("5000")
-    page.get_by_role("link", name="Turns is a number from 1 to 1,000").click()
+    page.get_by_role("link", name="Turns is a whole number from 1 to 1,000").click()
     page.keyboard.press("Control+a")
     page.keyboard.type("6")
     with page.expect_response(lambda answer: "Made" in answer.url):

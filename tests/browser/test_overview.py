@@ -216,7 +216,7 @@ def test_a_setting_that_is_not_allowed_is_one_line_beside_its_field(overview):
 
 def test_another_policy_brings_its_own_settings_and_leaves_the_focus_where_it_was(overview):
     overview.focus("#set-policy")
-    for _ in range(2):  # past the next one to the one after: the first answer must not take the choice back
+    for _ in range(presses_to(overview, "codex")):  # past others: no answer to one of them may take the choice back
         overview.keyboard.press("ArrowDown")
     overview.wait_for_url(re.compile("policy=codex"))
     overview.wait_for_selector("#set-limit")
@@ -226,6 +226,27 @@ def test_another_policy_brings_its_own_settings_and_leaves_the_focus_where_it_wa
     overview.fill("#set-limit", "80k")
     overview.wait_for_url(re.compile("limit=80000"))
     assert overview.input_value("#set-limit") == "80k"
+
+
+def presses_to(page, policy: str) -> int:
+    """How many presses of a key lead down to a policy."""
+    places = "policy => [...document.querySelector('#set-policy').options].findIndex(item => item.value === policy)"
+    return page.evaluate(places, policy) - page.evaluate("document.querySelector('#set-policy').selectedIndex")
+
+
+def test_a_choice_made_while_the_form_is_being_replaced_is_not_lost(overview):
+    overview.evaluate("""() => {
+      const before = document.getElementById("set-policy");
+      document.addEventListener("htmx:afterSwap", () => {
+        const select = document.getElementById("set-policy");
+        if (select === before || select.value !== "claude-code") return;
+        select.value = "codex";
+        select.dispatchEvent(new Event("change", { bubbles: true }));
+      });
+    }""")
+    overview.select_option("#set-policy", "claude-code")
+    overview.wait_for_url(re.compile("policy=codex"))
+    overview.wait_for_selector("#set-limit")
 
 
 def test_the_tabs_keep_the_settings(overview):

@@ -138,6 +138,23 @@ def test_a_setting_of_another_policy_is_left_out_without_an_error():
     assert (choice, errors) == (Choice(policy="codex", settings=(("limit", "80%"),)), {})
 
 
+def test_what_the_form_of_a_policy_sends_is_no_error_under_another():
+    for sent in map(sent_by_form, POLICIES):
+        for name in POLICIES:
+            choice, errors = parse_choice({**sent, "policy": name})
+            assert (choice.kind.name, choice.profile, errors) == (name, "", {}), sent
+
+
+def sent_by_form(policy):
+    """What a browser sends of a form in which nothing was changed."""
+    fields = form(Choice(policy=policy), {}, {}, {})
+    return {field["name"]: shown_value(field) for field in (*fields["fields"], *fields["more"])}
+
+
+def shown_value(field):
+    return next((item["value"] for item in field.get("choices", ()) if item["selected"]), field["value"])
+
+
 def test_a_policy_without_profiles_is_named_without_one():
     assert Choice(policy="none", window="64000").words() == "No compaction, window 64000"
     assert chosen(cap="3").words() == "ContextGuard, profile current, cap 3"
