@@ -79,6 +79,11 @@ class Form(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     @property
+    def keeps_beginning(self) -> bool:
+        """Do the parts that it changes still begin as they did."""
+        return False
+
+    @property
     def knows_text(self) -> bool:
         """Are the texts that it writes known, or is only their size modelled."""
         return True
@@ -148,6 +153,10 @@ class Joined(Form, frozen=True):
     @property
     def words(self) -> str:
         return "; ".join(form.words for form in self.forms)
+
+    @property
+    def keeps_beginning(self) -> bool:
+        return all(form.keeps_beginning for form in self.forms)
 
     @property
     def knows_text(self) -> bool:

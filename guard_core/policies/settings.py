@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from guard_core.ledger import Ledger
     from guard_core.policies.base import Policy
     from guard_core.sessions import Session
+    from guard_core.views import View
 
 Value = str | int | float | bool
 COUNT, NUMBER, SHARE, SWITCH, SIZE, CHOICE, TEXT = "count", "number", "share", "switch", "size", "choice", "text"
@@ -142,8 +143,9 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     window of their model in tokens where no parameter says it. `tokens` gives the tokens that they note of a list over
     so many events, where those are not compared; `tokens_column` is the column of ours with the tokens that they note,
     where those are not the ones compared. `judges_acted` is False where what the file calls acted says only that the
-    view changed, which is judged by the view;
-    `leaves_out_calls` says that the library was given the answers without their tool calls.
+    view changed, which is judged by the view. `leaves_out_calls` says that the library was given the answers without
+    their tool calls. `refused_by` counts the request that the scripted provider refuses where that is not its
+    characters / 4.
     """
 
     library: str
@@ -156,6 +158,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     tokens_column: str = ""
     settings_of: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
     leaves_out_calls: bool = False
+    refused_by: Callable[[Ledger, View], int] | None = None
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

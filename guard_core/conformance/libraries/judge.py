@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -204,7 +205,12 @@ def replayed(
         ledger,
         policy,
         window=int(parameters.get("overflow_at", parameters.get("window", judged.window))),
-        usage=usage_of(run, scripted, refuses="overflow_at" in parameters),
+        usage=usage_of(
+            run,
+            scripted,
+            refuses="overflow_at" in parameters,
+            count=partial(judged.refused_by, ledger) if judged.refused_by else None,
+        ),
         summarizer=_summarizer(parameters),
         session=scripted.session,
     )
@@ -249,5 +255,8 @@ def _has_mark(scripted: Scripted, index: int) -> bool:
 
 
 def _is_changed(form: str, scripted: Scripted, event: int) -> bool:
+    """Is a message without its marker in a form: changed, and not only behind its beginning."""
+    if get_form(form).keeps_beginning:
+        return False
     message = scripted.session.events[event]
     return get_form(form).message(message) is not message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -191,10 +191,11 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
 @dataclass(frozen=True)
 class RecordedUsage:
     """The provider of a run: the counts that the file has, whatever is sent; -1: it reported nothing. `session`: it
-    refuses requests by their characters / 4."""
+    refuses requests by their characters / 4, or by what `count` says."""
 
     tokens: Ints
     session: Session | None = None
+    count: Callable[[View], int] | None = None
 
     @property
     def refuses(self) -> bool:
@@ -204,7 +205,8 @@ class RecordedUsage:
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
         count = int(self.tokens[step])
         if self.session is not None:
-            return Counted(_characters(view, self.session) // 4, False, PROVIDER)
+            tokens = _characters(view, self.session) // 4 if self.count is None else self.count(view)
+            return Counted(tokens, False, PROVIDER)
         return Counted(max(count, 0), count >= 0, PROVIDER)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
@@ -220,11 +222,13 @@ class RecordedUsage:
         return ()
 
 
-def usage_of(run: LibraryRun, scripted: Scripted, *, refuses: bool) -> RecordedUsage:
+def usage_of(
+    run: LibraryRun, scripted: Scripted, *, refuses: bool, count: Callable[[View], int] | None = None
+) -> RecordedUsage:
     """What the scripted provider reported at the calls of a run."""
     reported = [run.steps[row].detail.get("usage") for row in scripted.rows]
     tokens = np.array([item[0] if item else -1 for item in reported], dtype=np.int64)
-    return RecordedUsage(tokens, scripted.session if refuses else None)
+    return RecordedUsage(tokens, scripted.session if refuses else None, count)
 
 
 def _characters(view: View, session: Session) -> int:

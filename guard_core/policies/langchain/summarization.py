@@ -170,11 +170,16 @@ class SummarizationPolicy(ReportedPolicy):
         if message.inserted is None:
             return part_of(request, message.event, fits_blocks, fits_lines, last=True)
         summary = message.inserted
-        for size in (summary.bytes - FRAME_BYTES + 1, summary.bytes - FRAME_BYTES):  # lines before it are dropped
-            part = Message(inserted=msgspec.structs.replace(summary, bytes=size, text=None))
-            if size > 0 and fits_lines(part):
+        for size in reversed(self.last_lines(summary)):
+            part = Message(inserted=Synthetic("part of the summary", size, None, summary.role))
+            if fits_lines(part):
                 return part
         return None
+
+    def last_lines(self, summary: Synthetic) -> list[int]:
+        """Bytes of the last line of a summary's message, of its last two and so on. Its own text is taken as one."""
+        size = summary.bytes - FRAME_BYTES
+        return [size, size + 1]
 
 
 class LangChainSummarization(SummarizationPolicy):

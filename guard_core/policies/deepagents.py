@@ -1,0 +1,322 @@
+"""Deep Agents' summarization middleware: that of LangChain, which also recovers from requests that do not fit.
+
+Source of the rules: deepagents 0.7.32, `middleware/summarization.py`, `_overflow_clip.py` and `_message_eviction.py`,
+and scripted runs of it. The count has the system message in it. A request over 95 % of a known window, and one that the
+provider refuses, is summarised and the tool results at its end are moved to files, once; what does not fit then raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from guard_core.errors import SummaryFailed
+from guard_core.events import ToolCallPart, ToolResultPart, value_text
+from guard_core.forms import brings_form
+from guard_core.ledger import Ints, Ledger
+from guard_core.policies.agno import Compressed
+from guard_core.policies.base import Point
+from guard_core.policies.langchain.context_sizes import written
+from guard_core.policies.langchain.counting import ROLE_CHARS, approximate
+from guard_core.policies.langchain.reported import ReportedMemory, reported_of, scaled
+from guard_core.policies.langchain.settings import SUMMARIZATION_SETTINGS, SummarizationSettings
+from guard_core.policies.langchain.summarization import SummarizationPolicy
+from guard_core.policies.pieces.lists import Outcome, Request, Sizes
+from guard_core.policies.pieces.messages import TOOL, Costs, Message, messages_of, results_of, role_of, view_of
+from guard_core.policies.settings import SWITCH, KnownProblem, PolicyKind, Profile, RecordedRuns, Setting, Value
+from guard_core.trace import NOTHING_TO_COMPACT
+from guard_core.views import Synthetic
+
+_SOURCE = "deepagents 0.7.32, create_summarization_middleware and SummarizationMiddleware"
+FRAME_BYTES = 244  # around the summary, where the file of the history has a name of two characters (scripted runs)
+LINES_BEHIND, LINES_BEFORE = (10,), (10, 1, 29, 1, 163, 1)  # of its lines behind and before the summary, from the end
+NAME_BYTES = 38  # that name is longer: session_ and 32 digits (0.7.32)
+INPUT_SHARE = 0.95  # of a known window that a request may fill (0.7.32)
+# What a result that is moved to a file leaves behind: words, its beginning and its end (0.7.32, scripted runs).
+STUB_CHARS, OMITTED_CHARS, CLIPPED_CHARS, BOTH_CHARS = 464, 128, 109, 236
+SHOWN_LINES, LINE_CHARS, GUTTER = 5, 1_000, 2
+MARKER_CHARS = len("\n... [ lines truncated] ...\n")
+READ_CHARS, READ_NOTICE_CHARS = 4_000, 259  # of a result of read_file, whose file exists: it stays in part (0.7.32)
+STILL_LARGE = "the input still does not fit"
+ID_CHARS, LONG_ID_CHARS, HASHED_ID_CHARS = 32, 128, 69  # of a call's id, as it is shown and as it names the file
+
+
+@brings_form
+class MovedToFile(Compressed, frozen=True):
+    """Tool results that were moved to a file, and what is left of them."""
+
+    kind: ClassVar[str] = "moved to a file"
+
+    @property
+    def words(self) -> str:
+        return f"the result was moved to a file; {self.size:,} characters of it and about it stay"
+
+    @property
+    def keeps_beginning(self) -> bool:
+        return True
+
+
+class DeepAgentsSettings(SummarizationSettings, frozen=True):
+    """Of the middleware."""
+
+    model_profile: bool = True
+
+
+class DeepAgentsMemory(ReportedMemory, frozen=True):
+    """And the last steps at which it summarised or tried to, with what it compared then, and moved results to files."""
+
+    asked_at: int = -1
+    asked_tokens: int = -1
+    clipped_at: int = -1
+
+
+class Listed(NamedTuple):
+    """A list of messages with what is counted of each, and what the provider reported of each answer."""
+
+    messages: Sequence[Message]
+    costs: Sequence[int]
+    reported: Sequence[int]
+
+    def count(self, fixed: int = 0) -> int:
+        """Its tokens, with `fixed` ones before it."""
+        total = sum(self.costs) + fixed
+        last = max((place for place, tokens in enumerate(self.reported) if tokens), default=-1)
+        if last < 0 or len(self.messages) + (fixed > 0) < 2:
+            return total
+        up_to = sum(self.costs[: last + 1]) + fixed
+        return int(scaled(np.int64(total), np.int64(self.reported[last]), np.int64(up_to)))
+
+
+class DeepAgentsSummarization(SummarizationPolicy):
+    """The policy; see the module."""
+
+    name: ClassVar[str] = "deepagents-summarization"
+    points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.ON_OVERFLOW)
+    most_attempts: ClassVar[int] = 3
+    state_type: ClassVar[type] = DeepAgentsMemory
+    settings: DeepAgentsSettings
+
+    def costs(self) -> Costs:
+        plain = super().costs()
+        named = Costs(plain.key, plain.events, lambda message: plain.inserted(_with_name(message)))
+        return replace(named, key=f"deepagents {plain.key}")
+
+    def fixed_tokens(self, ledger: Ledger) -> int:
+        if not ledger.system_chars:
+            return 0
+        system = Synthetic("system", ledger.system_chars + ROLE_CHARS["system"] - ROLE_CHARS["user"])
+        return super().costs().inserted(system)
+
+    def budget(self, window: int) -> int:
+        """The tokens that a request may have, -1: that is not known."""
+        return int(window * INPUT_SHARE) if self.settings.model_profile else -1
+
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        budget = self.budget(sizes.window)
+        over = counted > budget if budget >= 0 else np.zeros(len(counted), dtype=np.bool_)
+        return np.asarray(super().acts(sizes, counted, limit) | over)
+
+    def compact(self, request: Request, state: Any) -> Outcome:
+        check, ledger = request.check, request.ledger
+        refused = check.point is Point.ON_OVERFLOW
+        if refused and state.clipped_at == check.step:
+            return Outcome(request.view, state, error=STILL_LARGE)
+        before = self._listed(ledger, request.messages, state)
+        cut = self.cut_of(request, before.messages, before.costs, before.count())
+        if refused and state.asked_at == check.step:
+            again = Outcome(request.view, state, counted=state.asked_tokens)
+            return self._fitted(request, before, again, refused=True)
+        state = msgspec.structs.replace(state, asked_at=check.step, asked_tokens=request.counted)
+        if cut <= 0:
+            return self._fitted(request, before, Outcome(request.view, state), refused=refused)
+        try:
+            written = self.written_for(request, before.messages[:cut], state)
+        except SummaryFailed as error:
+            return self.failed(request, state, view_of(ledger, before.messages[:cut]), error)
+        summary = Synthetic("summary", FRAME_BYTES + written.bytes, written.text)
+        after = view_of(ledger, [Message(inserted=summary), *before.messages[cut:]])
+        asked = msgspec.structs.replace(written.state, summary_bytes=written.bytes)
+        facts = {"summary_bytes": written.bytes, "empty": not written.bytes, "fallback": not written.given}
+        record = request.passed(written.given, after, **facts)
+        return self._fitted(request, before, Outcome(after, asked, (record,)), refused=refused)
+
+    def _fitted(self, request: Request, before: Listed, outcome: Outcome, *, refused: bool) -> Outcome:
+        """The outcome with the results at the end moved to files where the request was refused or is over its budget;
+        an error where it is too large even then."""
+        ledger, window = request.ledger, request.check.window
+        fixed, state = self.fixed_tokens(ledger), outcome.state
+        after = self._listed(ledger, messages_of(outcome.view), state)
+        budget = self.budget(window)
+        if not refused and (budget < 0 or after.count(fixed) <= budget):
+            return outcome if outcome.passes else outcome._replace(held=NOTHING_TO_COMPACT)
+        messages = _clipped(request, after.messages)
+        clipped = self._listed(ledger, messages, state)
+        count = clipped.count(fixed)
+        if (refused and count >= before.count(fixed)) or (0 <= budget < count):
+            return Outcome(request.view, state, error=STILL_LARGE)
+        view = view_of(ledger, messages)
+        if view == request.view:
+            return outcome._replace(held=NOTHING_TO_COMPACT)
+        state = msgspec.structs.replace(state, clipped_at=request.check.step)
+        return outcome._replace(view=view, state=state)
+
+    def last_lines(self, summary: Synthetic) -> list[int]:
+        size = summary.bytes - FRAME_BYTES
+        return list(accumulate((*LINES_BEHIND, size + 1, *LINES_BEFORE)))
+
+    def _listed(self, ledger: Ledger, messages: Sequence[Message], state: Any) -> Listed:
+        return Listed(messages, self.costs().messages(ledger, messages), reported_of(ledger, messages, state))
+
+
+def _with_name(message: Synthetic) -> Synthetic:
+    """An inserted message as it is counted: that of a summary with the whole name of its file."""
+    return (
+        message
+        if message.kind != "summary"
+        else msgspec.structs.replace(message, bytes=message.bytes + NAME_BYTES, text=None)
+    )
+
+
+def _clipped(request: Request, messages: Sequence[Message]) -> list[Message]:
+    """A list with the tool results at its end moved to files."""
+    ledger, start = request.ledger, len(messages)
+    while start and role_of(ledger, messages[start - 1]) == TOOL:
+        start -= 1
+    held = {message.event for message in messages}
+    return [*messages[:start], *(_moved(request, message, held) for message in messages[start:])]
+
+
+def _moved(request: Request, message: Message, held: set[int]) -> Message:
+    """A message whose results were moved to files. `held` are the events of the list."""
+    ledger, session = request.ledger, request.check.session
+    texts: list[str] = []
+    if session is not None:
+        parts = session.events[message.event].parts
+        texts = [value_text(part.content) for part in parts if isinstance(part, ToolResultPart)]
+    for place, row in enumerate(results_of(ledger, message)):
+        column = {name: ledger.parts[name].item(row) for name in ("chars", "lines", "id_chars", "answers")}
+        lines = texts[place].splitlines() if texts else _equal_lines(column["chars"], column["lines"])
+        size = _stub_chars(lines, column["id_chars"])
+        read = _file_read(request, column["answers"], held)
+        if read is not None:
+            size = min(column["chars"], READ_CHARS) + READ_NOTICE_CHARS + 2 * len(read)
+        message = message.joined(MovedToFile(which=(place,), size=size).name)
+    return message
+
+
+def _equal_lines(chars: int, count: int) -> list[str]:
+    """Lines of a text that is not known, taken as equally long."""
+    return ["x" * (chars // count)] * count if count else []
+
+
+def _file_read(request: Request, call: int, held: set[int]) -> str | None:
+    """The path of the file that a call to read_file in the list read, where that is known."""
+    session, ledger = request.check.session, request.ledger
+    if session is None or call < 0 or ledger.parts["event"].item(call) not in held:
+        return None
+    event = ledger.parts["event"].item(call)
+    part = session.events[event].parts[call - int(ledger.part_starts[event])]
+    if not isinstance(part, ToolCallPart) or part.name != "read_file" or not isinstance(part.arguments, dict):
+        return None
+    path = part.arguments.get("file_path")
+    return path if isinstance(path, str) and path else None
+
+
+def _stub_chars(lines: Sequence[str], id_chars: int) -> int:
+    """Characters of what is left of a result of these lines, whose call has an id of so many characters."""
+    shown_id = id_chars if id_chars <= ID_CHARS else ID_CHARS + len("...")
+    name = id_chars if id_chars <= LONG_ID_CHARS else HASHED_ID_CHARS
+    omitted = len(lines) - 2 * SHOWN_LINES
+    parts = {1: lines}
+    if omitted > 0:
+        parts = {1: lines[:SHOWN_LINES], len(lines) - SHOWN_LINES + 1: lines[-SHOWN_LINES:]}
+    shown = sum(_preview_chars(part, first) for first, part in parts.items())
+    clipped = any(len(line) > LINE_CHARS for part in parts.values() for line in part)
+    if omitted > 0:
+        shown += MARKER_CHARS + len(str(omitted)) + (BOTH_CHARS if clipped else OMITTED_CHARS)
+    elif clipped:
+        shown += CLIPPED_CHARS
+    return STUB_CHARS + shown_id + name + shown
+
+
+def _preview_chars(lines: Sequence[str], first: int) -> int:
+    """Characters of lines that are shown with their numbers, of which the first one is `first`."""
+    if not lines:
+        return 0
+    gutter = len(str(first + len(lines) - 1)) + GUTTER
+    return sum(min(len(line), LINE_CHARS) + gutter for line in lines) + len(lines) - 1
+
+
+def deepagents_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings."""
+    given = {name: value for name, value in parameters.items() if name not in ("factory", "truncate_args_settings")}
+    known = "window" in parameters
+    if parameters.get("factory"):
+        return {**given, "profile": FACTORY if known else UNKNOWN}
+    trim = given.get("trim_tokens_to_summarize", TRIMMED) or 0
+    sizes: dict[str, Any] = {name: written(given[name]) for name in ("trigger", "keep") if name in given}
+    return {**given, **sizes, "trim_tokens_to_summarize": trim, "profile": CONSTRUCTOR, "model_profile": known}
+
+
+FACTORY, UNKNOWN, CONSTRUCTOR = "factory", "window-not-known", "constructor"
+TRIMMED = 4_000  # tokens for the summariser of the constructor (0.7.32)
+_DEFAULTS: dict[str, tuple[Value, dict[str, Value]]] = {
+    "trigger": ("fraction 0.85", {UNKNOWN: "tokens 170000", CONSTRUCTOR: "fraction 0.85"}),
+    "keep": ("fraction 0.1", {UNKNOWN: "messages 6", CONSTRUCTOR: "messages 20"}),
+    "trim_tokens_to_summarize": (0, {UNKNOWN: 0, CONSTRUCTOR: TRIMMED}),
+}
+SETTINGS = (
+    *(
+        msgspec.structs.replace(
+            setting,
+            **(
+                {"default": _DEFAULTS[setting.name][0], "profiles": _DEFAULTS[setting.name][1], "source": _SOURCE}
+                if setting.name in _DEFAULTS
+                else {}
+            ),
+        )
+        for setting in SUMMARIZATION_SETTINGS
+    ),
+    Setting(
+        "model_profile",
+        "Window known",
+        SWITCH,
+        True,
+        "the library knows the model's window: requests over 95 % of it are not sent",
+        _SOURCE,
+        profiles={UNKNOWN: False},
+    ),
+)
+KIND = PolicyKind(
+    DeepAgentsSummarization.name,
+    "Deep Agents (summarization)",
+    "Replaces old messages by a summary, and moves large results to files where a request does not fit.",
+    lambda profile, **values: DeepAgentsSummarization(DeepAgentsSettings(**values)),
+    SETTINGS,
+    profiles=(
+        Profile(FACTORY, "create_summarization_middleware for a model whose window is known"),
+        Profile(UNKNOWN, "the same for a model whose window is not known"),
+        Profile(CONSTRUCTOR, "SummarizationMiddleware without the factory; it has no trigger of its own"),
+    ),
+    judged_by=RecordedRuns(
+        "deepagents",
+        "summarization_middleware",
+        settings_of=deepagents_settings,
+        judges_acted=False,  # the file counts summaries only, not results that are moved to files
+        refused_by=lambda ledger, view: approximate(4).view(ledger, view),
+    ),
+    known_problems=(
+        KnownProblem(
+            "What cannot be made smaller ends the run",
+            "A request over 95 % of the window raises an error when a summary and moving its last results do not help: "
+            "large messages of the user, or results before the last ones.",
+            _SOURCE,
+        ),
+    ),
+)
