@@ -25,6 +25,7 @@ from guard_core.policies import (
     kimi_cli,
     kimi_code,
     langchain,
+    letta,
     litellm,
     llama_index,
     mistral_vibe,
@@ -37,6 +38,7 @@ from guard_core.policies import (
     semantic_kernel,
     strands,
     sweagent,
+    sweagent_summary,
     vscode_copilot,
 )
 from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
@@ -72,6 +74,7 @@ POLICIES: dict[str, PolicyKind] = {
         kilo.KIND,
         kimi_cli.KIND,
         kimi_code.KIND,
+        letta.KIND,
         mistral_vibe.KIND,
         pi.KIND,
         opencode.KIND,
@@ -90,6 +93,7 @@ POLICIES: dict[str, PolicyKind] = {
         *semantic_kernel.KINDS,
         llama_index.KIND,
         sweagent.KIND,
+        sweagent_summary.KIND,
         *strands.KINDS,
         *google_adk.KINDS,
         *providers.KINDS,
