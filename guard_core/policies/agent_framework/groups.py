@@ -6,6 +6,7 @@ Groups stay or go whole. Reasoning around a call belongs to its group, as do res
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -182,32 +183,34 @@ class Groups(NamedTuple):
 def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     """The groups of a list, with the tokens of each."""
     runs = runs_of(ledger)
-    columns: list[tuple[Ints, Ints, Ints, Ints]] = []
-    messages: list[Synthetic] = []
-    for segment in included.view:
-        if isinstance(segment, Span):
-            low = int(np.searchsorted(runs.starts, segment.start, side="right")) - 1
-            high = int(np.searchsorted(runs.starts, segment.stop, side="left"))
-            first = np.maximum(runs.starts[low:high], segment.start)
-            stop = np.minimum(runs.starts[low + 1 : high + 1], segment.stop)
-            columns.append((first, stop, runs.group[low:high], runs.kinds[low:high]))
-        else:
-            assert isinstance(segment, Synthetic)
-            place = len(messages)
-            columns.append((_INSERTED, np.array([place]), np.array([-1 - place]), _ANSWER))
-            messages.append(segment)
-    empty = np.zeros(0, dtype=np.int64)
-    first, stop, names, kinds = map(np.concatenate, zip(*columns, strict=True)) if columns else (empty,) * 4
+    messages = [segment for segment in included.view if isinstance(segment, Synthetic)]
+    bounds = np.array(_bounds(included.view), dtype=np.int64).reshape(-1, 2)
+    is_span = bounds[:, 0] >= 0
+    low = np.searchsorted(runs.starts, bounds[:, 0], side="right") - 1
+    high = np.searchsorted(runs.starts, bounds[:, 1], side="left")
+    counts = np.where(is_span, high - low, 1)
+    segment = np.repeat(np.arange(len(bounds)), counts)
+    spans = is_span[segment]
+    place = np.arange(len(segment)) - np.repeat(np.cumsum(counts) - counts, counts)
+    run = np.where(spans, low[segment] + place, 0)
+    starts, stops = bounds[segment, 0], bounds[segment, 1]
+    first = np.where(spans, np.maximum(runs.starts[run], starts), -1)
+    stop = np.where(spans, np.minimum(runs.starts[run + 1], stops), stops)
+    names = np.where(spans, runs.group[run], -1 - stops)
+    kinds = np.where(spans, runs.kinds[run], ANSWER)
     group, begins = _numbered(names)
     prefix = costs.prefix(ledger)
     own = np.where(first >= 0, prefix[stop] - prefix[np.maximum(first, 0)], 0)
     own[first < 0] = included.inserted
     sizes = np.where(first >= 0, stop - first, 1)
-    tokens, counts = (np.bincount(group, weights, len(begins)).astype(np.int64) for weights in (own, sizes))
-    return Groups(included, tuple(messages), first, stop, group, kinds[begins], tokens, counts, begins)
+    tokens, lengths = (np.bincount(group, weights, len(begins)).astype(np.int64) for weights in (own, sizes))
+    return Groups(included, tuple(messages), first, stop, group, kinds[begins], tokens, lengths, begins)
 
 
-_INSERTED, _ANSWER = np.array([-1]), np.array([ANSWER])
+def _bounds(view: View) -> list[tuple[int, int]]:
+    """Of each segment the first event and the end; of an inserted message -1 and its place among those."""
+    places = count()
+    return [(item.start, item.stop) if isinstance(item, Span) else (-1, next(places)) for item in view]
 
 
 def _numbered(names: Ints) -> tuple[Ints, Ints]:
