@@ -145,7 +145,8 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     where those are not the ones compared. `judges_acted` is False where what the file calls acted says only that the
     view changed, which is judged by the view. `leaves_out_calls` says that the library was given the answers without
     their tool calls. `refused_by` counts the request that the scripted provider refuses where that is not its
-    characters / 4.
+    characters / 4. `counts_words` says that runs without counts had those of pydantic-ai's FunctionModel
+    (guard_core.conformance.libraries.function_model).
     """
 
     library: str
@@ -159,6 +160,7 @@ class RecordedRuns(msgspec.Struct, frozen=True):
     settings_of: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
     leaves_out_calls: bool = False
     refused_by: Callable[[Ledger, View], int] | None = None
+    counts_words: bool = False
 
 
 class PolicyKind(msgspec.Struct, frozen=True, eq=False):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from guard_core.conformance.compare import Comparison, Verdict
+from guard_core.conformance.libraries.function_model import WordUsage
 from guard_core.conformance.libraries.scripts import (
     Conversation,
     Conversations,
@@ -19,6 +20,7 @@ from guard_core.conformance.libraries.scripts import (
     Scripted,
     Step,
     VectorFile,
+    counting_words,
     indices,
     session_of,
     usage_of,
@@ -40,6 +42,7 @@ from guard_core.views import Span, Synthetic, View
 
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
 CONVERSATIONS_FILE = "conversations.json"
+INTERRUPTED = "interrupted"  # the end of a run at which the script had no answer
 AFTER = "after"  # the point of a row that is no step before a call: the end of a turn
 # Parameters of the script, not of the library.
 OF_SCRIPT = {"name", "summary", "summary_chars", "usage", "overflow_at", "window", "limit"}
@@ -116,6 +119,8 @@ class RunJudge:
             self.comparison.equal(at, "raises an error", "error" in recorded.detail, raised)
             if ("error" in recorded.detail) != raised:
                 return
+            if self._asks_again(row, views[row]):
+                return
             if raised:  # the list stays as it was, and a script may go on with it
                 continue
             self._counts(at, step, recorded)
@@ -124,6 +129,12 @@ class RunJudge:
                 self.comparison.equal(at, "asks a summariser", True, bool(recorded.detail.get("summariser")))
             else:
                 self._summaries(at, recorded, self._records(step, after_turn=False))
+
+    def _asks_again(self, row: int, view: list[Shown]) -> bool:
+        """Is a step the last one of a run that was interrupted, at which the agent itself asks for another answer, as
+        Pydantic AI's does after a blank one: its words are no part of the script, nor of the policy."""
+        is_last = self.run.end == INTERRUPTED and row == len(self.run.steps) - 1
+        return is_last and bool(view) and view[-1].index < 0
 
     def _after_turns(self) -> dict[int, int]:
         """For the steps that follow a row of the end of a turn, that row."""
@@ -187,6 +198,7 @@ def judge(
     assert judged is not None
     conversation = without_calls(conversation) if judged.leaves_out_calls else conversation
     scripted = session_of(conversation, run)
+    scripted = counting_words(scripted) if _counts_words(judged, parameters) else scripted
     ledger = Ledger.of(scripted.session)
     trace = replayed(kind, parameters, run, scripted, ledger)
     return RunJudge(judged, run, scripted, ledger, trace, conversation.events, comparison)
@@ -205,7 +217,9 @@ def replayed(
         ledger,
         policy,
         window=int(parameters.get("overflow_at", parameters.get("window", judged.window))),
-        usage=usage_of(
+        usage=WordUsage(scripted.session)
+        if _counts_words(judged, parameters)
+        else usage_of(
             run,
             scripted,
             refuses="overflow_at" in parameters,
@@ -214,6 +228,10 @@ def replayed(
         summarizer=_summarizer(parameters),
         session=scripted.session,
     )
+
+
+def _counts_words(judged: RecordedRuns, parameters: dict[str, Any]) -> bool:
+    return judged.counts_words and "usage" not in parameters
 
 
 def _value(kind: PolicyKind, name: str, value: Any) -> Any:

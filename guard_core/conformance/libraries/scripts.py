@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
+from guard_core.conformance.libraries.function_model import words
 from guard_core.conformance.vectors import Size, VectorError
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ints
@@ -220,6 +221,16 @@ class RecordedUsage:
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
+
+
+def counting_words(scripted: Scripted) -> Scripted:
+    """A run whose calls report the words of their answers as output."""
+    events = scripted.session.events
+    calls = (
+        msgspec.structs.replace(call, output_tokens=words(events[call.at]) if call.at < len(events) else 0)
+        for call in scripted.session.calls
+    )
+    return msgspec.structs.replace(scripted, session=msgspec.structs.replace(scripted.session, calls=tuple(calls)))
 
 
 def usage_of(

@@ -1,0 +1,92 @@
+"""The counts of pydantic-ai's FunctionModel, which answers in recorded runs of its harness: words, not tokens.
+
+Source: pydantic-ai 2.62.0, `models/function.py`. It reports 50 and the words of a request as its input, and those of
+all answers up to now as its output; only the two together are compared, so that all of them count as input here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from guard_core.events import Event, MediaPart, ToolCallPart, part_text
+from guard_core.ledger import Ints
+from guard_core.requests import materialise
+from guard_core.sessions import Session
+from guard_core.summaries.base import Summary, SummaryRequest
+from guard_core.usage import PROVIDER, Counted, CountedRun
+from guard_core.views import View
+
+OVERHEAD = 50
+BETWEEN_WORDS = re.compile(r'[\s",.:]+')
+SUMMARY_WORDS = "summary of the work so far. "
+
+
+def words(event: Event) -> int:
+    """The words of a message; of a picture its bytes, of a call one more."""
+    total = 0
+    for part in event.parts:
+        if isinstance(part, MediaPart):
+            total += part.size
+        elif isinstance(part, ToolCallPart):
+            total += 1 + _count(json.dumps(part.arguments, ensure_ascii=False, separators=(",", ":")))
+        else:
+            total += _count(part_text(part))
+    return total
+
+
+def _count(text: str) -> int:
+    return len(BETWEEN_WORDS.split(text.strip())) if text else 0
+
+
+@dataclass(frozen=True)
+class WordUsage:
+    """The counts of every request, by what is sent."""
+
+    session: Session
+
+    @property
+    def refuses(self) -> bool:
+        """It refuses no request."""
+        return False
+
+    @cached_property
+    def prefix(self) -> Ints:
+        """Words of the log up to each event."""
+        return np.cumsum([0, *map(words, self.session.events)], dtype=np.int64)
+
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+        return Counted(OVERHEAD + self._view(view), True, PROVIDER)
+
+    def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
+        at = np.array([call.at for call in self.session.calls[start:stop]], dtype=np.int64)
+        counts = OVERHEAD + self._view(head) + self.prefix[at] - self.prefix[kept_from]
+        return CountedRun(counts, np.ones(stop - start, dtype=bool), np.full(stop - start, PROVIDER))
+
+    def _view(self, view: View) -> int:
+        return sum(map(words, materialise(view, self.session)))
+
+    def overhead(self, heuristic: int) -> int:
+        return 0
+
+    def notes(self, *, compacted: bool) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class WrittenSummaries:
+    """The scripted summaries with their texts."""
+
+    chars: int
+
+    @property
+    def name(self) -> str:
+        return f"written:{self.chars}"
+
+    def summarise(self, request: SummaryRequest) -> Summary:
+        text = f"[S{request.call + 1}] {SUMMARY_WORDS * (self.chars // len(SUMMARY_WORDS) + 1)}"[: self.chars]
+        return Summary(len(text), text)
