@@ -16,6 +16,8 @@ _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of 
 _NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 _WRITTEN = ("claude-code", "pi")  # formats in which the agent writes down what it compared
 _PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Hermes")  # agents that look before every call
+# Agents that compare a count with an unrounded share: the smallest whole count that is not below it fires.
+UNROUNDED = ("Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code")
 
 
 class Check(NamedTuple):
@@ -93,20 +95,20 @@ def own_missed(story: Story, finding: Finding) -> None:
 def _threshold(story: Story, finding: Finding) -> None:
     """The claimed threshold is what its sum comes to, and the claimed window is part of that sum."""
     formula = number(finding, "formula")
-    same("threshold", number(finding, "threshold"), worked_out(formula))
+    whole = ceil if finding.numbers["agent"] in UNROUNDED else int
+    same("threshold", number(finding, "threshold"), worked_out(formula, whole))
     window = finding.numbers.get("window")
     if window is not None and f"{window:,}" not in _NUMBER.findall(formula):
         raise Wrong(f"the sum has no window of {window}")
 
 
-def worked_out(formula: str) -> int:
-    """What a sum such as "min(272,000 − 20,000, 90 % of 272,000)" comes to, a share rounded as the rules do."""
+def worked_out(formula: str, whole: Callable[[float], int] = int) -> int:
+    """What a sum such as "min(272,000 − 20,000, 90 % of 272,000)" comes to; `whole` makes shares whole numbers."""
     text = _WORDS.sub("", formula).strip()
     if match := re.fullmatch(r"(min|max)\((.*)\)", text):
-        return (min if match[1] == "min" else max)(*map(worked_out, _split(match[2])))
+        return (min if match[1] == "min" else max)(*(worked_out(part, whole) for part in _split(match[2])))
     if match := re.fullmatch(r"([\d.]+) % of \(?(.*?)\)?", text):
-        exact = float(match[1]) / 100 * worked_out(match[2])
-        return ceil(exact) if worked_out(match[2]) == 1_048_576 else int(exact)
+        return whole(float(match[1]) / 100 * worked_out(match[2], whole))
     first, *others = (part.strip() for part in text.split("−"))
     return _plain_number(first) - sum(map(_plain_number, others))
 

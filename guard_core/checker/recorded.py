@@ -311,7 +311,10 @@ def _since(story: Story, first: int, last: int) -> tuple[Event, ...]:
 def no_usage(story: Story, finding: Finding) -> None:
     calls = story.session.calls
     missing = [step for step, call in enumerate(calls) if story.counts[step] is None and call.response is not None]
-    agree(finding, missing=len(missing), calls=len(calls))
+    answered = [call for step, call in enumerate(calls) if story.counts[step] or call.response is not None]
+    agree(finding, missing=len(missing), calls=len(answered))
+    if ("Every figure is an estimate" in finding.sentence) != (len(missing) == len(answered)):
+        raise Wrong("only where no call is counted is every figure an estimate")
     if finding.step not in missing:
         raise Wrong(f"the call of step {finding.step} is counted")
     if story.average is not None:

@@ -16,11 +16,13 @@ def unreported(case: Case) -> list[Finding]:
     missing = np.flatnonzero((steps["prompt_tokens"] <= 0) & (steps["response"] >= 0))
     if not case.is_recorded or not len(missing):
         return []
-    total, first = case.facts.ledger.step_count, int(missing[0])
-    is_all = len(missing) == total
+    answered = int(((steps["prompt_tokens"] > 0) | (steps["response"] >= 0)).sum())
+    is_all, first = len(missing) == answered, int(missing[0])
     words = "Every figure is an estimate." if is_all else f"The first is {at_step(first)}."
-    sentence = f"{len(missing):,} of {total:,} calls have no recorded token usage. {words}"
-    numbers = {"missing": len(missing), "calls": total}
+    calls = counted(answered, "call" if answered == case.facts.ledger.step_count else "answered call")
+    verb = "has" if answered == 1 else "have"
+    sentence = f"{len(missing):,} of {calls} {verb} no recorded token usage. {words}"
+    numbers = {"missing": len(missing), "calls": answered}
     session = case.facts.session
     if case.facts.is_uncounted and session.mean_prompt_tokens:
         sentence += f" Only totals are recorded: {totals_words(session)}."

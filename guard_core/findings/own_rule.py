@@ -92,10 +92,9 @@ def _early(case: Case, ruled: _Ruled) -> Finding | None:
     early = [
         item
         for item in explanation.compactions
-        if item.verdict is Agreement.EARLY and ruled.stretch.start <= item.step <= ruled.stretch.stop
-        if item.threshold == rule.threshold and item.decision_tokens is not None
+        if item.verdict is Agreement.EARLY and item.threshold == rule.threshold and item.decision_tokens is not None
     ]
-    if not early:
+    if not any(ruled.stretch.start <= item.step <= ruled.stretch.stop for item in early):
         return None
     first, indices = early[0], [index_of[item.place] for item in early]
     more = "" if len(early) == 1 else f" So did {counted(len(early) - 1, 'more compaction')}."
@@ -111,10 +110,10 @@ def _early(case: Case, ruled: _Ruled) -> Finding | None:
 
 
 def _missed(case: Case, ruled: _Ruled) -> Finding | None:
-    """Checks at which the rule fires and the agent did not compact."""
+    """Checks at which the rule fires and the agent did not compact, in all stretches of the same threshold."""
     rule, stretch = ruled.rule, ruled.stretch
-    missed = [item for item in case.facts.explanation.missed if stretch.start <= item.step < stretch.stop]
-    if not missed:
+    missed = [item for item in case.facts.explanation.missed if item.threshold == rule.threshold]
+    if not any(stretch.start <= item.step < stretch.stop for item in missed):
         return None
     first = missed[0]
     checks = counted(len(missed), "check")

@@ -82,12 +82,19 @@ def not_kept(case: Case) -> list[Finding]:
     first, where = returns[0], {item.index: item.step for item in case.fired}
     steps = tuple(where[numbers["compaction"]] for numbers in returns[:LISTED])
     more = "" if len(returns) == 1 else f" {counted(len(returns) - 1, 'more compaction')} had no lasting effect either."
+    modelled = "" if _is_before_recorded(case, first["compaction"]) else " (modelled)"
     sentence = (
-        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) was not kept: {first['before']:,} → "
+        f"Compaction {first['compaction'] + 1:,} ({at_step(steps[0])}) was not kept: {first['before']:,}{modelled} → "
         f"{first['after']:,} tokens, and {first['again']:,} again at {at_step(first['again_step'])}, though only "
-        f"{first['added']:,} had been added.{more}"
+        f"{first['added']:,} (modelled) had been added.{more}"
     )
     return [Finding("summary_not_kept", ERROR, steps[0], sentence, first, (MODELLED_TOKENS,), steps, len(returns))]
+
+
+def _is_before_recorded(case: Case, index: int) -> bool:
+    """Does the file say how large the request was before a compaction."""
+    counted = next(item.counted for item in case.fired if item.index == index)
+    return counted is not None and case.facts.ledger.bases[counted.place].tokens_before > 0
 
 
 def _follows_text(case: Case) -> bool:
@@ -95,6 +102,8 @@ def _follows_text(case: Case) -> bool:
     if not case.is_recorded or not case.fired:
         return True
     seen = np.flatnonzero(case.facts.requests.reported[: case.fired[0].step])
+    if not len(seen):
+        return False
     at, prefix = case.facts.ledger.steps["at"], case.facts.ledger.prefix_of(("text_tokens", "inline_tokens"))
     counts, texts = np.diff(case.tokens[seen]), np.diff(prefix[at[seen]])
     in_all = counts.sum() <= MOST_PER_HEURISTIC * texts.sum()
@@ -156,15 +165,25 @@ def grown(case: Case) -> list[Finding]:
 
 def _is_guessed(case: Case, item: Fired) -> bool:
     """Is the request after it, or the one before, only estimated, so that their difference proves nothing: an encrypted
-    summary, no provider's count at all, or content that the file does not hold."""
+    summary, no provider's count of any request before it, or content that the file does not hold."""
     if item.counted is None or case.facts.ledger.usage_ratio is not None:
         return False
     estimated = bool(case.modelled[item.step])
     if case.facts.removes_nothing(item.counted):
         estimated |= case.facts.ledger.bases[item.counted.place].tokens_before <= 0
     return estimated and (
-        case.facts.is_sealed(item.counted) or case.facts.is_uncounted or case.facts.removes_nothing(item.counted)
+        case.facts.is_sealed(item.counted)
+        or case.facts.is_uncounted
+        or _is_before_guessed(case, item)
+        or case.facts.removes_nothing(item.counted)
     )
+
+
+def _is_before_guessed(case: Case, item: Fired) -> bool:
+    """Is the request before a recorded compaction unknown: nothing was counted since the compaction before that."""
+    start = max((other.step for other in case.fired if other.step < item.step), default=0)
+    seen = case.facts.requests.reported[start : item.step]
+    return not _is_before_recorded(case, item.index) and not seen.any()
 
 
 def _rows(fired: tuple[Fired, ...], apart: int) -> list[list[Fired]]:

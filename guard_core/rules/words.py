@@ -7,6 +7,7 @@ from guard_core.rules.base import Moment, OwnRule
 from guard_core.rules.decisions import Decision
 from guard_core.rules.explanation import Explanation
 from guard_core.sessions import Provenance
+from guard_core.triggers import MANUAL
 
 LISTED = 4  # counts of compactions that are named one by one
 
@@ -40,13 +41,23 @@ def _condition(rule: OwnRule) -> str:
 
 
 def _recorded_words(explanation: Explanation) -> str:
-    counts = [item.decision_tokens for item in explanation.compactions if item.decision_tokens is not None]
-    if not counts:
-        return "The recording has no compaction with a count." if explanation.compactions else "It has no compaction."
-    if len(counts) <= LISTED:
-        *others, last = [f"{count:,}" for count in counts]
-        return f"Recorded at {', '.join(others)} and {last}." if others else f"Recorded at {last}."
-    return f"Recorded {len(counts):,} times, at {min(counts):,} to {max(counts):,}."
+    """The counts at which it compacted. Those of compactions that a person asked for are no evidence of the rule."""
+    counted = [item for item in explanation.compactions if item.decision_tokens is not None]
+    if not counted:
+        with_count = " with a count" if explanation.compactions else ""
+        return f"The recording has no compaction{with_count}."
+    automatic = [item.decision_tokens or 0 for item in counted if item.trigger != MANUAL]
+    manual = [item.decision_tokens or 0 for item in counted if item.trigger == MANUAL]
+    places = [_places(automatic)] if automatic else []
+    return f"Recorded {'; '.join(places + ([f'manually {_places(manual)}'] if manual else []))}."
+
+
+def _places(counts: list[int]) -> str:
+    if len(counts) > LISTED:
+        low, high = min(counts), max(counts)
+        return f"{len(counts):,} times, at {low:,}" + (f" to {high:,}" if low < high else "")
+    *others, last = [f"{count:,}" for count in counts]
+    return f"at {', '.join(others)} and {last}" if others else f"at {last}"
 
 
 def _agreement(explanation: Explanation) -> str:

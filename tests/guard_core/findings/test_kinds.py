@@ -106,6 +106,21 @@ def test_the_answer_of_another_model_with_a_larger_window_contradicts_nothing():
     assert verdict.sentence == "Healthy: no compaction needed; peak 50.0 % of its model's window at step 2."
 
 
+def test_a_call_without_an_answer_is_none_that_lacks_a_count():
+    built = chat(None, None, None)
+    waiting = replace(built, calls=(*built.calls[:2], replace(built.calls[2], response=None)))
+    found = confirmed(waiting)[1]
+    said = found["no_usage"].sentence
+    assert said == "2 of 2 answered calls have no recorded token usage. Every figure is an estimate."
+    assert findings(chat(None))["no_usage"].sentence.startswith("1 of 1 call has no recorded token usage.")
+
+
+def test_sizes_before_the_first_count_prove_nothing_of_a_compaction():
+    """The request before it was never counted: its estimate and a recorded count cannot be compared."""
+    built = chat(None, None, None, 9_000, 9_100, compactions=(compaction(3, (0, 1)),))
+    assert {"grown", "summary_not_kept"} & set(findings(built)) == set()
+
+
 def test_an_uncounted_call_of_a_smaller_model_overflows_its_own_window():
     built = two_models((300_000, LARGE), (None, SMALL), (310_000, LARGE))
     failed = tuple(

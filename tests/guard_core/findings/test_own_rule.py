@@ -1,11 +1,12 @@
 """What the rule of the agent itself says of a recording."""
 
 from dataclasses import replace
+from math import ceil
 
 import msgspec
 import pytest
 
-from guard_core.checker.own_rule import worked_out
+from guard_core.checker.own_rule import UNROUNDED, worked_out
 from guard_core.checker.story import Wrong
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.rules import AGENTS
@@ -65,6 +66,14 @@ def test_checks_that_fit_none_are_early_and_late():
     )
 
 
+def test_checks_of_all_stretches_with_the_same_threshold_are_counted_together():
+    built = transcript("cline", prompts=(10_000, 45_000, 46_000, 47_000))
+    names = ("anthropic/claude-opus-4.8", "anthropic/claude-opus-4.8", "anthropic/claude-opus-4.8", "mistral-small")
+    calls = tuple(msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, names, strict=True))
+    built = msgspec.structs.replace(built, calls=calls, compactions=(), window=Sourced(50_000, Provenance.RECORDER))
+    assert said(built)["own_missed"].numbers["checks"] == 2
+
+
 def test_a_rule_without_a_threshold_says_nothing():
     assert "own_missed" not in said(msgspec.structs.replace(transcript(version="2.1.330"), compactions=()))
 
@@ -76,11 +85,11 @@ def test_nothing_rests_on_a_window_that_the_recording_contradicts():
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
 def test_the_checker_works_out_the_sum_of_every_rule(agent):
-    for window in (128_000, 200_000, 1_000_000):
+    for window in (128_000, 200_000, 266_667, 1_000_000, 1_048_577):
         stretch = Stretch(0, 1, "2.1.14", "claude-opus-4-5", Sourced(window, Provenance.USER))
         rule = agent.rule(stretch, {})
         if rule.threshold is not None:
-            assert worked_out(rule.formula) == rule.threshold
+            assert worked_out(rule.formula, ceil if rule.agent in UNROUNDED else int) == rule.threshold
 
 
 def test_a_sum_that_is_none_is_refused():

@@ -326,6 +326,14 @@ def test_the_headline_says_the_rule_with_its_numbers():
     )
 
 
+def test_the_headline_parts_automatic_compactions_from_those_that_a_person_asked_for():
+    built = transcript()
+    manual = tuple(msgspec.structs.replace(item, trigger="manual") for item in built.compactions)
+    by_hand, never = msgspec.structs.replace(built, compactions=manual), msgspec.structs.replace(built, compactions=())
+    assert headline(explain(by_hand)).endswith("Recorded manually at 155,010.")
+    assert headline(explain(never)).endswith("The recording has no compaction.")
+
+
 def test_state_of_contextguard_in_a_recording_makes_it_the_agent():
     session = msgspec.structs.replace(transcript("adk", ""), guard_states=(GuardState(1, "a", real_tokens=5),))
     assert agent_of(session).label == "ContextGuard"
