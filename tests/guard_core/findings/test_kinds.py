@@ -23,6 +23,7 @@ from guard_core.window_evidence import judge_session
 from tests.builders import image, model, session, user
 from tests.guard_core.findings.cases import chat, compaction, findings, of_replay, record, replayed, trace
 from tests.guard_core.recordings.checks import SAMPLES as FILES
+from tests.guard_core.rules.measured import run_of
 
 
 def test_the_healthy_session_has_no_findings():
@@ -115,10 +116,10 @@ def test_a_call_without_an_answer_is_none_that_lacks_a_count():
     assert findings(chat(None))["no_usage"].sentence.startswith("1 of 1 call has no recorded token usage.")
 
 
-def test_sizes_before_the_first_count_prove_nothing_of_a_compaction():
-    """The request before it was never counted: its estimate and a recorded count cannot be compared."""
-    built = chat(None, None, None, 9_000, 9_100, compactions=(compaction(3, (0, 1)),))
-    assert {"grown", "summary_not_kept"} & set(findings(built)) == set()
+def test_sizes_before_the_first_count_prove_nothing_of_a_compaction(tmp_path):
+    """The first calls of this run were not counted: an estimate of one and a count of another cannot be compared."""
+    run = run_of("mistral-vibe/default", tmp_path)
+    assert {"grown", "summary_not_kept"} & set(findings(run.session)) == set()
 
 
 def test_an_uncounted_call_of_a_smaller_model_overflows_its_own_window():
