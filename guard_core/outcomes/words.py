@@ -39,8 +39,8 @@ def forecast_words(ahead: Forecast) -> str:
 def payback_words(price: Payback, prices: Prices) -> tuple[str, ...]:
     """The price of a compaction in sentences, with what it rests on."""
     wrote = (
-        f"Its first call wrote {price.anew:,} tokens that no cache gave; without it, it would have written "
-        f"{price.anew_without:,} (modelled)."
+        f"Modelled: the first call after it sends {price.anew:,} tokens that are not in the cache; without the "
+        f"compaction, {price.anew_without:,}."
     )
     if not prices.has_prices:
         return _price_words(prices), wrote

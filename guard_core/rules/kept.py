@@ -38,7 +38,8 @@ class KeptMessages(msgspec.Struct, frozen=True):
     `inserted` messages are new. `kept_tokens` and `inserted_tokens` are estimates, bytes / 4. `before` is the count
     that was compared, `after` the prompt tokens that the provider counted at `step`, `said_after` the agent's own
     figure; None: not in the file.
-    `rule` says in words what the rule keeps.
+    `rule` says in words what the rule keeps. `is_sealed`: the summary is encrypted or not in the file, so that
+    `inserted_tokens` lacks it.
     """
 
     place: int
@@ -57,6 +58,7 @@ class KeptMessages(msgspec.Struct, frozen=True):
     rule: str
     verdict: KeptVerdict
     reason: str
+    is_sealed: bool = False
 
     @property
     def gone(self) -> int:
@@ -113,6 +115,7 @@ def _kept(
         rule="" if keeps is None else keeps.words,
         verdict=KeptVerdict.NOT_MODELLED,
         reason="",
+        is_sealed=recorded.kind == SEALED,
     )
     verdict, reason = _judged(shown, keeps, recorded)
     return msgspec.structs.replace(shown, verdict=verdict, reason=reason)
@@ -172,7 +175,7 @@ def _judged(shown: KeptMessages, keeps: Keeps | None, recorded: RecordedCompacti
         return KeptVerdict.NOT_MODELLED, "what this agent keeps is not known here"
     if keeps.is_derived:
         return KeptVerdict.NOT_MODELLED, "the file does not say what was kept; it is read by the rule"
-    if recorded.kind == SEALED and not shown.kept:
+    if shown.is_sealed and not shown.kept:
         return KeptVerdict.NOT_MODELLED, "the file does not show what was kept"
     wrong = {
         Shape.NOTHING: shown.kept,
@@ -182,8 +185,8 @@ def _judged(shown: KeptMessages, keeps: Keeps | None, recorded: RecordedCompacti
     if wrong:
         what = {
             Shape.NOTHING: "kept, where the rule keeps none",
-            Shape.USERS: "kept that are answers or results",
-            Shape.TAIL: "kept that are not at the end",
+            Shape.USERS: f"kept that {'is an answer or a result' if wrong == 1 else 'are answers or results'}",
+            Shape.TAIL: f"kept that {'is' if wrong == 1 else 'are'} not at the end",
         }[keeps.shape]
         return KeptVerdict.DIFFERS, f"{wrong:,} {'message' if wrong == 1 else 'messages'} {what}"
     if keeps.limit is not None and shown.kept_tokens > keeps.limit:

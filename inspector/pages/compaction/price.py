@@ -26,14 +26,14 @@ def price_of(found: Analysis, item: Compaction, step_url: Callable[[int], str]) 
         if later is None:
             return {"sentences": ["No call was made with it, so it saved nothing."], "figures": []}
         number = compaction_number(later.index)
-        text = f"Compaction {number:,} followed before any call was made; the price of both is told there."
+        text = f"Compaction {number:,} followed before any call was made; its page has the price of both."
         return {"sentences": [text], "figures": []}
     prices = found.prices
     figures = []
     if prices.has_prices:
         even = usual_break_even(price, prices)
         figures = [
-            _figure("cost at once", dollars(price.paid), "the summary, and what its first call wrote anew"),
+            _figure("cost at once", dollars(price.paid), "the summary, and the uncached tokens of the next call"),
             _figure("saved since", dollars(price.saved), f"{counted(price.stop - price.step - 1, 'later call')}"),
             _figure("earned back", *_earned(price.earned_back, price.step), bad=is_unpaid(price)),
             _figure("usual break-even", _even(even), "calls, if nothing but the summary is kept"),

@@ -11,6 +11,7 @@ from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.recordings import LABELS
 from inspector.models import Project, Session, Tag
 from inspector.pages.library.listing import HAS, SEVERITY, SORTS, Filled, Listing, choices
+from inspector.pages.shared.kinds import KINDS, kind_name
 from inspector.pages.shared.numbers import DASH, NARROW, amount, counted, short, size, tokens
 from inspector.pages.shared.peaks import peak_source
 
@@ -59,40 +60,6 @@ COLUMNS = {
     "calls": ("turns",),
     "peak": (),
     "compactions": ("threshold",),
-}
-# Kinds of findings as people call them, in the order of the menu.
-KINDS = {
-    "window_contradicted": "window contradicted",
-    "window_doubted": "window doubtful",
-    "overflow": "overflow",
-    "late": "compacted too late",
-    "counted_over": "over the window when compacted",
-    "no_fit": "nothing fits the window",
-    "near_miss": "near miss",
-    "request_lost": "request lost",
-    "tail_lost": "kept messages lost",
-    "loop": "loop",
-    "thrash": "compacts often",
-    "summary_not_kept": "summary not kept",
-    "grown": "larger after a compaction",
-    "still_over": "still over the threshold",
-    "setting_never_acts": "setting never acts",
-    "own_early": "early by its own rule",
-    "own_missed": "late by its own rule",
-    "other_threshold": "another threshold than its rule's",
-    "needless": "needless compaction",
-    "never_paid": "compaction never paid",
-    "needed": "needed compaction",
-    "avoided_overflows": "avoids overflows",
-    "timing_gap": "caught only by the estimate",
-    "correction_limited": "correction hit its limit",
-    "inline_data": "inline data",
-    "stacked_continuations": "stacked continuations",
-    "empty_summary": "empty summary",
-    "fallback_summary": "fallback summary",
-    "sealed_summary": "sealed summary",
-    "silent_truncation": "silent truncation",
-    "no_usage": "no usage",
 }
 MARKS = {  # sign, name for screen readers
     Session.Severity.ERROR: ("✕", "Error"),
@@ -262,7 +229,7 @@ def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
 
 
 def _kinds(chosen: str) -> list[dict[str, Any]]:
-    return [{**option, "label": KINDS.get(option["value"], option["value"])} for option in _options(KINDS, chosen)]
+    return [{**option, "label": kind_name(option["value"])} for option in _options(KINDS, chosen)]
 
 
 def _formats(project: Project, chosen: str) -> list[dict[str, Any]]:

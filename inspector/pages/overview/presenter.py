@@ -26,6 +26,7 @@ from guard_core.unrecorded import unrecorded
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import DENSE, shows_estimates
 from inspector.pages.shared.bias import bias
+from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, counted, percent, signed, signed_percent, step_number, tokens
 from inspector.replays.choice import Choice
 
@@ -145,7 +146,7 @@ def finding_rows(recorded: Sequence[Finding], replayed: Sequence[Finding], path:
     tagged.sort(key=lambda pair: SEVERITIES.index(pair[0].severity))
     rows = [
         {
-            "kind": item.kind.replace("_", " "),
+            "kind": kind_name(item.kind),
             "severity": item.severity,
             "badge": BADGES[item.severity],
             "sentence": item.sentence,

@@ -133,14 +133,22 @@ def _compacted(decision: Decision, kept: KeptMessages | None) -> dict[str, Any]:
         fact("summarised or dropped", kept.gone, f"of {counted(kept.messages, 'message')} sent before", unit=MESSAGES),
         fact("kept as they were", kept.kept, f"about {kept.kept_tokens:,} tokens, bytes / 4", unit=MESSAGES),
         *([fact("shortened", kept.rewritten, "kept in another form", unit=MESSAGES)] if kept.rewritten else []),
-        fact("put in", kept.inserted, f"about {kept.inserted_tokens:,} tokens, bytes / 4", unit=MESSAGES),
+        fact("inserted", kept.inserted, _size_of(kept), unit=MESSAGES),
     ]
     if kept.said_after is not None:
         facts.append(fact("size after, by the agent", kept.said_after, "", Provenance.RECORDER))
     text = f"The rule keeps {kept.rule}." if kept.rule else "What this agent keeps is not known here."
     words = f" This file: {kept.verdict}{f' ({kept.reason})' if kept.reason else ''}." if kept.rule else ""
     after = DASH if kept.after is None else f"{kept.after:,}"
-    return stage(AGENT, "Compact", f"to {after}" if kept.after else f"{kept.gone:,} gone", text + words, *facts)
+    return stage(AGENT, "Compact", f"to {after}" if kept.after else f"{kept.gone:,} removed", text + words, *facts)
+
+
+def _size_of(kept: KeptMessages) -> str:
+    """How large the inserted messages are, as far as the file shows it."""
+    about = f"about {kept.inserted_tokens:,} tokens, bytes / 4"
+    if not kept.is_sealed:
+        return about
+    return f"the summary is not readable; the rest {about}" if kept.inserted_tokens else "not readable, size unknown"
 
 
 def _called(page: Frame, at: int) -> dict[str, Any]:

@@ -150,13 +150,23 @@ def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
         "messages": f"{item.messages:,}",
         "gone": f"{item.gone:,}",
         "kept": f"{item.kept:,}, ≈ {item.kept_tokens:,}" if item.kept else "0",
-        "inserted": f"{item.inserted:,}, ≈ {item.inserted_tokens:,}" if item.inserted else "0",
+        "inserted": _inserted(item),
         "before": DASH if item.before is None else f"{item.before:,}",
         "after": DASH if item.after is None else f"{item.after:,}",
         "verdict": str(item.verdict),
         "badge": KEPT_BADGES[item.verdict],
         "reason": item.reason,
     }
+
+
+def _inserted(item: KeptMessages) -> str:
+    if not item.inserted:
+        return "0"
+    if not item.is_sealed:
+        return f"{item.inserted:,}, ≈ {item.inserted_tokens:,}"
+    return (
+        f"{item.inserted:,}, ≥ {item.inserted_tokens:,}" if item.inserted_tokens else f"{item.inserted:,}, not readable"
+    )
 
 
 def missed(explanation: Explanation, page: Frame) -> dict[str, Any] | None:

@@ -41,7 +41,7 @@ def test_a_version_that_was_not_measured_has_no_verdict():
     ("format_", "spans", "verdict", "reason"),
     [
         ("pi", (Span(5, 7),), KeptVerdict.AGREES, ""),
-        ("pi", (Span(1, 2), Span(5, 7)), KeptVerdict.DIFFERS, "1 message kept that are not at the end"),
+        ("pi", (Span(1, 2), Span(5, 7)), KeptVerdict.DIFFERS, "1 message kept that is not at the end"),
         ("codex", (Span(0, 1),), KeptVerdict.AGREES, ""),
         ("codex", (Span(0, 3),), KeptVerdict.DIFFERS, "2 messages kept that are answers or results"),
         ("crush", (), KeptVerdict.AGREES, ""),
@@ -56,6 +56,7 @@ def test_each_agent_keeps_what_its_rule_says(format_, spans, verdict, reason):
 def test_an_encrypted_result_shows_nothing():
     found = kept(transcript("codex", kind="opaque"))
     assert (found.verdict, found.reason) == (KeptVerdict.NOT_MODELLED, "the file does not show what was kept")
+    assert found.is_sealed
 
 
 def test_only_what_was_still_sent_counts_before_a_second_compaction():

@@ -11,7 +11,7 @@ from guard_core.recordings import FORMATS
 from guard_core.simulator.samples import SAMPLES
 from inspector.models import Session, default_project
 from inspector.pages.library.listing import Listing
-from inspector.pages.library.presenter import KINDS
+from inspector.pages.shared.kinds import KINDS
 from tests.inspector.rows import recording_row, session_row
 
 pytestmark = pytest.mark.django_db

@@ -12,6 +12,7 @@ from guard_core.sessions import ModelCall
 from guard_core.simulator.samples import SAMPLES
 from inspector.figures.timeline import timeline
 from inspector.pages.overview import presenter
+from inspector.pages.shared.kinds import KINDS
 from inspector.replays.choice import Choice
 from tests.builders import model, session, user
 from tests.guard_core.findings.cases import chat, compaction
@@ -94,6 +95,13 @@ def test_totals_are_named_where_no_call_has_a_count():
     ) in gaps
     (fixed,) = [gap for gap in gaps if "system prompt" in gap]
     assert "tokens of every request (recorded total less the estimated messages)" in fixed
+
+
+def test_a_finding_has_the_name_that_the_list_gives_it():
+    found = recorded_findings(Facts.of(SAMPLES["small-window"].build()))
+    rows = presenter.finding_rows(found, (), "/steps", Choice())["rows"]
+    assert rows
+    assert {row["kind"] for row in rows} <= set(KINDS.values())
 
 
 def test_findings_of_both_sides_come_gravest_first():

@@ -39,6 +39,13 @@ def test_it_says_the_rule_with_its_sum_and_where_the_recording_compacted(client,
     assert "The threshold is above 154,693 and at most 155,277." in text
 
 
+def test_an_encrypted_summary_has_no_size(client, store):
+    text = page(client, store(transcript("codex", kind="opaque", messages=(user(""),))), "?at=4")
+    assert "1, not readable" in text
+    assert "not readable, size unknown" in text
+    assert "≈ 0" not in text
+
+
 def test_a_setting_that_the_file_lacks_can_be_typed(client, long):
     text = page(client, long, "?set.max_output_tokens=8192")
     assert "178,808" in text

@@ -1,0 +1,42 @@
+"""Kinds of findings as people call them, in the order of the menu."""
+
+from __future__ import annotations
+
+KINDS = {
+    "window_contradicted": "window contradicted",
+    "window_doubted": "window doubtful",
+    "overflow": "overflow",
+    "late": "compacted too late",
+    "counted_over": "over the window when compacted",
+    "no_fit": "nothing fits the window",
+    "near_miss": "near miss",
+    "request_lost": "request lost",
+    "tail_lost": "kept messages lost",
+    "loop": "loop",
+    "thrash": "compacts often",
+    "summary_not_kept": "summary not kept",
+    "grown": "larger after a compaction",
+    "still_over": "still over the threshold",
+    "setting_never_acts": "setting never acts",
+    "own_early": "early by its own rule",
+    "own_missed": "late by its own rule",
+    "other_threshold": "another threshold than its rule's",
+    "needless": "needless compaction",
+    "never_paid": "compaction never paid",
+    "needed": "needed compaction",
+    "avoided_overflows": "avoids overflows",
+    "timing_gap": "caught only by the estimate",
+    "correction_limited": "correction hit its limit",
+    "inline_data": "inline data",
+    "stacked_continuations": "stacked continuations",
+    "empty_summary": "empty summary",
+    "fallback_summary": "fallback summary",
+    "sealed_summary": "summary not readable",
+    "silent_truncation": "silent truncation",
+    "no_usage": "no usage",
+}
+
+
+def kind_name(kind: str) -> str:
+    """The name of a kind of findings on pages."""
+    return KINDS.get(kind, kind.replace("_", " "))
