@@ -108,19 +108,24 @@ class ClearToolUses(ProviderPolicy):
 
     def _messages(self, ledger: Ledger, uses: Uses, count: int, start: int, stop: int) -> list[Message]:
         """Events `start` to `stop` of the log with the first `count` uses cleared that may be."""
-        chosen = np.flatnonzero(uses.clearable[:count])
+        low = int(np.searchsorted(uses.events, start))  # a result follows its call
+        chosen = low + np.flatnonzero(uses.clearable[low:count])
         results = set(uses.results[chosen].tolist())
         calls = set(uses.calls[chosen].tolist()) if self.settings.clear_tool_inputs else set()
         return [Message(event, self._form(ledger, event, results, calls)) for event in range(start, stop)]
 
     def _form(self, ledger: Ledger, event: int, results: Set[int], calls: Set[int]) -> str:
-        """The form of an event of which these rows are cleared."""
-        cleared = _places(ledger, event, RESULT, results), _places(ledger, event, CALL, calls)
+        """The form of an event of which these rows are cleared. Where that are all of its results and calls it is the
+        same for calls and results, so that a view has few spans."""
         forms = []
-        if cleared[0] is not None:
-            forms.append(Replaced(text=CLEARED, which=cleared[0]).name)
-        if cleared[1] is not None:
-            forms.append(Arguments(which=cleared[1]).name)
+        of_results, of_calls = _places(ledger, event, RESULT, results), _places(ledger, event, CALL, calls)
+        kinds = ledger.parts["kind"][ledger.part_starts[event] : ledger.part_starts[event + 1]]
+        others = (of_results is None and RESULT in kinds) or (of_calls is None and CALL in kinds)
+        if of_results or of_calls or (others and self.settings.clear_tool_inputs):
+            forms += [Replaced(text=CLEARED, which=of_results).name] if of_results is not None else []
+            forms += [Arguments(which=of_calls).name] if of_calls is not None else []
+        elif of_results is not None or of_calls is not None:
+            forms = [Replaced(text=CLEARED).name, *([Arguments().name] if self.settings.clear_tool_inputs else [])]
         return "+".join(forms)
 
 

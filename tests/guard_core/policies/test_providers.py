@@ -150,3 +150,10 @@ def test_openai_leaves_an_opaque_item_and_when_called_the_messages_of_the_user(p
     record = run(policy, rounds(["read"] * 2), window=200_000).compactions[0]
     item = Synthetic("opaque compaction item", 2_000, None, Role.MODEL)
     assert (record.step, record.after) == (2, (*users, item))
+
+
+@pytest.mark.parametrize("inputs", [False, True])
+def test_a_request_with_many_cleared_results_is_few_spans(inputs):
+    policy = get_policy("anthropic-clear-tool-uses", trigger=1, clear_tool_inputs=inputs)
+    trace = run(policy, rounds(["read"] * 30), window=200_000)
+    assert max(len(record.after) for record in trace.compactions) <= 4
