@@ -22,7 +22,7 @@ from guard_core.forms.base import PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import Costs, Message, results_of, view_of
+from guard_core.policies.pieces.messages import Costs, Message, messages_of, parted_at, results_of, view_of
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.requests import synthetic_text
 from guard_core.summaries.base import Summary
@@ -173,18 +173,22 @@ class CompressToolResults(ListPolicy):
 
     def compact(self, request: Request, state: AgnoMemory) -> Outcome:
         """The answers are set all at once, as the library's asynchronous way does; the list is the same either way."""
-        ledger, messages = request.ledger, request.messages
-        left: list[int] = []
+        ledger, left = request.ledger, list[int]()
+        results = _results(ledger, state, request.check.at)
+        first = results[0].event if results else request.check.at
+        before, rest = parted_at(request.view, first)
+        messages = messages_of(rest)
         asked: list[tuple[View, dict[str, Any]]] = []
-        for result in _results(ledger, state, request.check.at):
+        for result in results:
             given = _only(ledger, result)
             form, state, facts = self._answer(request, state, result, given)
             asked.append((given, facts))
             if form:
-                messages[result.event] = messages[result.event].joined(form)
+                place = result.event - first
+                messages[place] = messages[place].joined(form)
             else:
                 left.append(result.row)
-        after = view_of(ledger, messages)
+        after = view_of(ledger, messages, before)
         passes: tuple[Pass, ...] = tuple(request.passed(given, after, **facts) for given, facts in asked)
         state = msgspec.structs.replace(state, asked=request.check.at, left=tuple(left))
         return Outcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)

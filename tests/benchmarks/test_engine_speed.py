@@ -66,6 +66,13 @@ def test_the_time_per_step_is_flat(profile):
     assert per_step[30_000] < 3 * per_step[1_000]
 
 
+@pytest.mark.parametrize("name", ["agno-compress-tool-results"])
+def test_the_time_per_step_is_flat_where_most_steps_change_the_list(name):
+    per_step = {steps: replayed(ledger_of(steps), name) / steps for steps in (1_000, 4_000)}
+    print(f"\n{name}: " + ", ".join(f"{steps:,} steps {each * 1e6:.0f} µs" for steps, each in per_step.items()))
+    assert per_step[4_000] < 2.5 * per_step[1_000]
+
+
 def test_mechanical_summaries_are_priced_and_not_written(long_ledger):
     policy = {"mend_growth": True}
     plain, mechanical = replayed(long_ledger, **policy), replayed(long_ledger, summarizer=NoSummaries(), **policy)

@@ -14,9 +14,12 @@ from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES
 from guard_core.policies.base import dump_state, load_state
+from guard_core.policies.inspect_ai.edit import InspectEdit
+from guard_core.policies.inspect_ai.settings import EditSettings
 from guard_core.policies.settings import CHOICE, COUNT, SHARE, SIZE, SWITCH, TEXT
 from guard_core.replay import observe_recorded, replay
 from guard_core.requests import materialise
+from guard_core.summaries.sizes import FixedSummaries
 from guard_core.usage import usage_for
 from guard_core.views import Span, content_count
 from tests.properties.strategies import sessions, summarizers, windows
@@ -143,3 +146,27 @@ def test_what_is_published_is_what_the_policy_is_made_with(name):
         for item in kind.settings:
             assert getattr(settings, item.name) == item.default_in(profile or ""), item.name
             assert all((item.help, item.source, item.label)), item.name
+
+
+class WholeEdit(InspectEdit):
+    """Inspect's edit, looking at the whole list at every step."""
+
+    def remembered(self, request, state, view):
+        return state
+
+
+@given(
+    sessions(),
+    st.sampled_from([0, 1, 3]),
+    st.booleans(),
+    st.sampled_from([0, 1]),
+    st.sampled_from([20, 200, 2_000]),
+    windows,
+)
+def test_looking_at_what_is_new_gives_the_lists_of_looking_at_all(session, keep, inputs, thinking, threshold, window):
+    settings = EditSettings(threshold, keep, inputs, thinking)
+    summarizer = FixedSummaries(300)
+    _, new = run(session, InspectEdit(settings), window, summarizer)
+    _, whole = run(session, WholeEdit(settings), window, summarizer)
+    assert new.compactions == whole.compactions
+    assert new.heads == whole.heads

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
 from guard_core.costs import HAS_REASONING, tool_key
 from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.forms import Removed, Replaced, WithoutCalls, brings_form
 from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import InspectPolicy, Step
-from guard_core.policies.pieces.lists import Request
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Message, answered_by, calls_of, role_of, view_of
+from guard_core.policies.pieces.lists import ListMemory, Request
+from guard_core.policies.pieces.messages import (
+    ASSISTANT,
+    TOOL,
+    Message,
+    answered_by,
+    calls_of,
+    messages_of,
+    parted_at,
+    role_of,
+    view_of,
+)
+from guard_core.views import View
 
 CLEARED = "(Tool result removed)"  # 0.3.285: what a cleared result says
 BEFORE_TOOL, AFTER_TOOL = "[Tool call: ", " (parameters and results removed from history)]"  # 0.3.285
@@ -45,13 +58,42 @@ class ToolUse(NamedTuple):
     result: int
 
 
+class EditMemory(ListMemory, frozen=True, omit_defaults=True):
+    """The part of the list with events before `settled` stays as the last compaction left it, unless a result that
+    came after it (event `settled_at` and later) answers one of its calls."""
+
+    settled: int = 0
+    settled_at: int = 0
+
+
 class InspectEdit(InspectPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "inspect-edit"
+    state_type: ClassVar[type] = EditMemory
 
-    def applied(self, request: Request, state: Any, messages: list[Message]) -> Step:
+    def applied(self, request: Request, state: EditMemory, view: View) -> Step:
         ledger = request.ledger
+        before, messages = _unsettled(ledger, state, view)
+        after = self._edited(ledger, messages)
+        if before and not after:
+            before, after = (), self._edited(ledger, messages_of(view))
+        made = view_of(ledger, after, before)
+        return Step(made, state, request.passed((), made))
+
+    def remembered(self, request: Request, state: EditMemory, view: View) -> EditMemory:
+        """Settled is what comes before everything that is still whole because it is among the newest."""
+        ledger, at = request.ledger, request.check.at
+        _, messages = _unsettled(ledger, state, view)
+        uses = self._tool_uses(ledger, messages)
+        kept = uses[-self.settings.keep_tool_uses :] if self.settings.keep_tool_uses else []
+        newest = [messages[place].event for use in kept for place in (use.call_at, use.result_at)]
+        newest += [message.event for message in messages if _has_reasoning(ledger, message)]
+        newest += [message.event for message in messages[-1:]]
+        return msgspec.structs.replace(state, settled=min(newest, default=0), settled_at=at)
+
+    def _edited(self, ledger: Ledger, messages: list[Message]) -> list[Message]:
+        """The strategy over a list, or over its end where the rest is settled."""
         after = self._without_reasoning(ledger, messages)
         uses = self._tool_uses(ledger, after)
         keep = self.settings.keep_tool_uses
@@ -59,7 +101,7 @@ class InspectEdit(InspectPolicy):
         after = _results_cleared(ledger, after, cleared) if self.settings.keep_tool_inputs else _removed(after, cleared)
         while after and role_of(ledger, after[-1]) == ASSISTANT:
             after.pop()
-        return Step(after, state, request.passed((), view_of(ledger, after)))
+        return after
 
     def _without_reasoning(self, ledger: Ledger, messages: list[Message]) -> list[Message]:
         after, answers = list(messages), 0
@@ -67,8 +109,7 @@ class InspectEdit(InspectPolicy):
             message = after[place]
             if role_of(ledger, message) == ASSISTANT:
                 answers += 1
-                reasons = message.event >= 0 and int(ledger.events["flags"][message.event]) & HAS_REASONING
-                if answers > self.settings.keep_thinking_turns and reasons and WITHOUT_REASONING not in message.form:
+                if answers > self.settings.keep_thinking_turns and _has_reasoning(ledger, message):
                     after[place] = message.joined(WITHOUT_REASONING)
         return after
 
@@ -88,6 +129,24 @@ class InspectEdit(InspectPolicy):
                 if row in results and int(ledger.parts["tool"][row]) not in excluded:
                     uses.append(ToolUse(place, nth, *results[row]))
         return uses
+
+
+def _has_reasoning(ledger: Ledger, message: Message) -> bool:
+    """Is it an answer that still has its reasoning."""
+    if role_of(ledger, message) != ASSISTANT or message.event < 0 or WITHOUT_REASONING in message.form:
+        return False
+    return bool(ledger.events["flags"].item(message.event) & HAS_REASONING)
+
+
+def _unsettled(ledger: Ledger, state: EditMemory, view: View) -> tuple[View, list[Message]]:
+    """The settled part of a list, and the messages behind it."""
+    before, rest = parted_at(view, state.settled)
+    messages = messages_of(rest)
+    first = ledger.part_starts.item(state.settled)
+    new = (item for item in messages if item.event >= state.settled_at and role_of(ledger, item) == TOOL)
+    if any(0 <= row < first for item in new for row in answered_by(ledger, item)):
+        return (), messages_of(view)
+    return before, messages
 
 
 def _results_cleared(ledger: Ledger, messages: list[Message], uses: list[ToolUse]) -> list[Message]:

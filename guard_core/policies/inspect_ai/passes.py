@@ -11,9 +11,9 @@ from guard_core.costs import CALL, HAS_RESULT, MEDIA, REASONING, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, Costs, Message, role_of, view_of
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, Costs, Message, role_of
 from guard_core.trace import Pass
-from guard_core.views import Synthetic
+from guard_core.views import Synthetic, View
 
 CHARS_PER_TOKEN = 4  # ours; see the package
 IMAGE_TOKENS = 765  # a picture without the detail "low" (0.3.285)
@@ -52,7 +52,7 @@ def tokens_of(joined: Any) -> Any:
 class Step(NamedTuple):
     """What one application of a strategy gives: the list afterwards and what its summariser was given."""
 
-    messages: list[Message]
+    view: View
     state: Any
     record: Pass
 
@@ -73,32 +73,36 @@ class InspectPolicy(ListPolicy):
 
     def compact(self, request: Request, state: Any) -> Outcome:
         passes: list[Pass] = []
-        messages, before = request.messages, None
+        view, before = request.view, None
         for _ in range(1 + MORE_PASSES):
             try:
-                step = self.applied(request, state, messages)
+                step = self.applied(request, state, view)
             except SummaryFailed as error:
                 failed = msgspec.structs.replace(state, calls=state.calls + 1)
                 return Outcome(request.view, failed, error=f"the summariser failed: {error}")
-            messages, state = step.messages, step.state
+            view, state = step.view, step.state
             passes.append(step.record)
-            total = self.total(request, messages)
+            total = self.total(request, view)
             if total <= request.limit or (before is not None and total >= before):
                 break
             before = total
         if total > request.limit:
             still = f"{total:,} tokens are still over the threshold of {request.limit:,}"
             return Outcome(request.view, state, error=still)
-        return Outcome(view_of(request.ledger, messages), state, tuple(passes))
+        return Outcome(view, self.remembered(request, state, view), tuple(passes))
 
-    def total(self, request: Request, messages: list[Message]) -> int:
+    def total(self, request: Request, view: View) -> int:
         """The library's estimate of a list with the tools."""
-        chars = COSTS.view(request.ledger, view_of(request.ledger, messages))
+        chars = COSTS.view(request.ledger, view)
         return max(request.costs.fixed, NO_TOOLS) + int(tokens_of(chars))
 
-    def applied(self, request: Request, state: Any, messages: list[Message]) -> Step:
-        """The strategy, applied once."""
+    def applied(self, request: Request, state: Any, view: View) -> Step:
+        """The strategy, applied once to a list."""
         raise NotImplementedError
+
+    def remembered(self, request: Request, state: Any, view: View) -> Any:
+        """The state after a compaction that left this list."""
+        return state
 
 
 class Partition(NamedTuple):

@@ -8,7 +8,7 @@ from guard_core.forms import Ends
 from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import COSTS, InspectPolicy, Step, parted, tokens_of
 from guard_core.policies.pieces.lists import Request
-from guard_core.policies.pieces.messages import TOOL, Message, role_of, view_of
+from guard_core.policies.pieces.messages import TOOL, Message, messages_of, role_of, view_of
 from guard_core.views import Synthetic, View
 
 FRAME_BYTES = 275  # around a summary (scripted runs of 0.3.285)
@@ -23,15 +23,15 @@ class InspectSummary(InspectPolicy):
 
     name: ClassVar[str] = "inspect-summary"
 
-    def applied(self, request: Request, state: Any, messages: list[Message]) -> Step:
+    def applied(self, request: Request, state: Any, view: View) -> Step:
         ledger = request.ledger
-        system, first, others = parted(ledger, messages)
+        system, first, others = parted(ledger, messages_of(view))
         since = max((place for place, item in enumerate(others) if item.inserted is not None), default=0)
         given = _fitting(request, [*system, *first, *others[since:]])
         summary, state = request.summarise(state, given, OUTPUT_RESERVE)
         text = Synthetic("summary", FRAME_BYTES + summary.bytes, summary.text)
-        after = [*system, *first, Message(inserted=text)]
-        record = request.passed(given, view_of(ledger, after), summary_bytes=summary.bytes, empty=not summary.bytes)
+        after = view_of(ledger, [*system, *first, Message(inserted=text)])
+        record = request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
         return Step(after, state, record)
 
 

@@ -9,7 +9,17 @@ from guard_core.forms import WithoutCalls
 from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import InspectPolicy, Step, parted
 from guard_core.policies.pieces.lists import Request
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Message, answered_by, calls_of, role_of, view_of
+from guard_core.policies.pieces.messages import (
+    ASSISTANT,
+    TOOL,
+    Message,
+    answered_by,
+    calls_of,
+    messages_of,
+    role_of,
+    view_of,
+)
+from guard_core.views import View
 
 
 class InspectTrim(InspectPolicy):
@@ -17,15 +27,15 @@ class InspectTrim(InspectPolicy):
 
     name: ClassVar[str] = "inspect-trim"
 
-    def applied(self, request: Request, state: Any, messages: list[Message]) -> Step:
+    def applied(self, request: Request, state: Any, view: View) -> Step:
         ledger = request.ledger
-        system, first, others = parted(ledger, messages)
+        system, first, others = parted(ledger, messages_of(view))
         start = int(len(others) * (1 - self.settings.preserve))
         kept = _with_both_halves(ledger, others[start:])
         if kept and role_of(ledger, kept[-1]) == ASSISTANT:
             kept.pop()
-        after = [*system, *first, *kept]
-        return Step(after, state, request.passed((), view_of(ledger, after)))
+        after = view_of(ledger, [*system, *first, *kept])
+        return Step(after, state, request.passed((), after))
 
 
 def _with_both_halves(ledger: Ledger, messages: list[Message]) -> list[Message]:

@@ -6,7 +6,7 @@ results is one message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,18 +45,68 @@ def messages_of(view: View) -> list[Message]:
     return messages
 
 
-def view_of(ledger: Ledger, messages: Iterable[Message]) -> View:
-    """The view of a list of messages: as few spans as there can be, each beginning and ending with an event that its
-    form changes, so that equal lists are equal views."""
-    segments: list[Segment] = []
-    for event, form, inserted in messages:
-        if inserted is not None:
-            segments.append(inserted)
+def view_of(ledger: Ledger, messages: Iterable[Message], before: View = ()) -> View:
+    """The view of a list of messages, behind what is `before` them: as few spans as there can be, each beginning and
+    ending with an event that its form changes, so that equal lists are equal views."""
+    return joined_view(ledger, (*before, *_runs(messages)))
+
+
+def _runs(messages: Iterable[Message]) -> Iterator[Segment]:
+    """The messages as segments: consecutive events in the same form are one span."""
+    first = last = -1
+    form = ""
+    for event, named, inserted in messages:
+        if inserted is None and event == last + 1 and named == form and first >= 0:
+            last = event
             continue
-        named = form if form and ledger.changed_by(form)[event] else ""
-        segments.append(Span(event, event + 1, named))
-        _join_last(ledger, segments)
-    return tuple(segments)
+        if first >= 0:
+            yield Span(first, last + 1, form)
+        if inserted is None:
+            first, last, form = event, event, named
+        else:
+            first = -1
+            yield inserted
+    if first >= 0:
+        yield Span(first, last + 1, form)
+
+
+def joined_view(ledger: Ledger, segments: Iterable[Segment]) -> View:
+    """The view of some segments one after the other, with spans as `view_of` makes them."""
+    made: list[Segment] = []
+    for segment in segments:
+        if not isinstance(segment, Span):
+            made.append(segment)
+            continue
+        for span in _trimmed(ledger, segment):
+            made.append(span)
+            _join_last(ledger, made)
+    return tuple(made)
+
+
+def _trimmed(ledger: Ledger, span: Span) -> Iterator[Span]:
+    """A span in parts: what its form leaves as it is at its beginning and its end is in no form."""
+    start, stop, form = span.start, span.stop, span.form
+    if form:
+        changed = np.flatnonzero(ledger.changed_by(form)[start:stop])
+        first, last = (start + changed.item(0), start + changed.item(-1) + 1) if len(changed) else (stop, stop)
+        parts: tuple[Span, ...] = (Span(start, first), Span(first, last, form), Span(last, stop))
+    else:
+        parts = (span,)
+    yield from (part for part in parts if part.start < part.stop)
+
+
+def parted_at(view: View, event: int) -> tuple[View, View]:
+    """The view of messages in the log's order before an event, and from it on. Inserted messages go with what is
+    before them."""
+    before: list[Segment] = []
+    for place, segment in enumerate(view):
+        if isinstance(segment, Span) and segment.stop > event:
+            if segment.start >= event:
+                return tuple(before), view[place:]
+            head, rest = Span(segment.start, event, segment.form), Span(event, segment.stop, segment.form)
+            return (*before, head), (rest, *view[place + 1 :])
+        before.append(segment)
+    return tuple(before), ()
 
 
 def _join_last(ledger: Ledger, segments: list[Segment]) -> None:
