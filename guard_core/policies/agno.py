@@ -2,8 +2,9 @@
 
 Source of the rule: agno 3.1.10, `compression/manager.py`, and scripted runs of it. Every result is a message, also the
 newest, and is compressed by a call of its own, once. A call that fails leaves the whole result with its tool's name
-before it, which counts as compressed; after an empty answer the result is asked for again. Not here: the size of the
-definitions of tools and of an output schema in the library's count.
+before it, which counts as compressed; after an empty answer the result is asked for again. Where the sizes of recorded
+summaries are used, which are those of whole sessions, a compressed result is at most as long as the result. Not here:
+the size of the definitions of tools and of an output schema in the library's count.
 """
 
 from __future__ import annotations
@@ -202,6 +203,9 @@ class CompressToolResults(ListPolicy):
         except SummaryFailed:
             after = msgspec.structs.replace(state, calls=state.calls + 1)
             return Headed(result.which()).name, after, {"failed": True}
+        if request.check.summarizer.name == "recorded":  # of whole sessions: a result is not taken to grow by that
+            size = request.ledger.parts["bytes"].item(result.row)
+            summary = Summary(min(summary.bytes, size), summary.text if summary.bytes <= size else None)
         facts = {"summary_bytes": summary.bytes, "empty": not summary.bytes}
         return _form(result, summary), cast(AgnoMemory, asked), facts
 

@@ -10,7 +10,7 @@ from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.base import Summary
-from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
+from guard_core.summaries.sizes import FixedSummaries, RecordedSummaries, ScriptedSummaries
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
@@ -96,3 +96,10 @@ def test_results_of_one_event_are_asked_for_one_by_one():
     assert results(trace, 0, log) == ["brie", "Tool: read_file\n" + "b" * 600, "brie"]
     given = [materialise(item.summariser_view, log)[0].parts for item in trace.compactions[0].passes]
     assert [len(parts) for parts in given] == [1, 1, 1]
+
+
+def test_a_recorded_summary_of_a_whole_session_makes_no_result_longer():
+    trace = replayed(RecordedSummaries((50_000,)))
+    plain = replayed(FixedSummaries(50_000))
+    assert trace.columns["heuristic_sent"].max() <= trace.columns["heuristic_built"].max()
+    assert plain.columns["heuristic_sent"].max() > plain.columns["heuristic_built"].max()
