@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,16 +23,36 @@ from guard_core.forms import brings_form
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.agno import Compressed
 from guard_core.policies.base import Point
-from guard_core.policies.langchain.context_sizes import written
+from guard_core.policies.deepagents_arguments import LONGEST, first_kept, may_be_cut, with_short_arguments
+from guard_core.policies.langchain.context_sizes import FRACTION, MESSAGES, ContextSize, size_of, written
 from guard_core.policies.langchain.counting import ROLE_CHARS, approximate
 from guard_core.policies.langchain.reported import ReportedMemory, reported_of, scaled
 from guard_core.policies.langchain.settings import SUMMARIZATION_SETTINGS, SummarizationSettings
 from guard_core.policies.langchain.summarization import SummarizationPolicy
 from guard_core.policies.pieces.lists import Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import TOOL, Costs, Message, messages_of, results_of, role_of, view_of
-from guard_core.policies.settings import SWITCH, KnownProblem, PolicyKind, Profile, RecordedRuns, Setting, Value
-from guard_core.trace import NOTHING_TO_COMPACT
-from guard_core.views import Synthetic
+from guard_core.policies.pieces.messages import (
+    ASSISTANT,
+    TOOL,
+    Costs,
+    Message,
+    messages_of,
+    results_of,
+    role_of,
+    view_of,
+)
+from guard_core.policies.settings import (
+    COUNT,
+    SWITCH,
+    TEXT,
+    KnownProblem,
+    PolicyKind,
+    Profile,
+    RecordedRuns,
+    Setting,
+    Value,
+)
+from guard_core.trace import NOTHING_TO_COMPACT, Head, Term, Trace
+from guard_core.views import Synthetic, View, content_count
 
 _SOURCE = "deepagents 0.7.32, create_summarization_middleware and SummarizationMiddleware"
 FRAME_BYTES = 244  # around the summary, where the file of the history has a name of two characters (scripted runs)
@@ -66,6 +87,15 @@ class DeepAgentsSettings(SummarizationSettings, frozen=True):
     """Of the middleware."""
 
     model_profile: bool = True
+    truncate_trigger: str = "fraction 0.85"
+    truncate_keep: str = "fraction 0.1"
+    truncate_length: int = LONGEST
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size_of(self.truncate_keep, "truncate_keep")
+        if self.truncate_trigger.strip():
+            size_of(self.truncate_trigger, "truncate_trigger")
 
 
 class DeepAgentsMemory(ReportedMemory, frozen=True):
@@ -120,51 +150,112 @@ class DeepAgentsSummarization(SummarizationPolicy):
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         budget = self.budget(sizes.window)
         over = counted > budget if budget >= 0 else np.zeros(len(counted), dtype=np.bool_)
-        return np.asarray(super().acts(sizes, counted, limit) | over)
+        may_cut = self._cuts(counted, sizes.messages, sizes.window) & may_be_cut(sizes, self.settings.truncate_length)
+        return np.asarray(super().acts(sizes, counted, limit) | over | may_cut)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: Request, state: Any) -> Outcome | None:
         check, ledger = request.check, request.ledger
         refused = check.point is Point.ON_OVERFLOW
         if refused and state.clipped_at == check.step:
             return Outcome(request.view, state, error=STILL_LARGE)
-        before = self._listed(ledger, request.messages, state)
-        cut = self.cut_of(request, before.messages, before.costs, before.count())
         if refused and state.asked_at == check.step:
-            again = Outcome(request.view, state, counted=state.asked_tokens)
-            return self._fitted(request, before, again, refused=True)
-        state = msgspec.structs.replace(state, asked_at=check.step, asked_tokens=request.counted)
+            return self._again(request, state)
+        messages = request.messages
+        before = self._shortened(request, self._listed(ledger, messages, state), state)
+        sent = _unless(request.view, view_of(ledger, before.messages))
+        if not refused and not self._due(before, ledger, check.window):
+            return None if sent is None else Outcome(request.view, state, sent=sent, reason=self._why_cut(request))
+        cut = self.cut_of(request, before.messages, before.costs, before.count())
+        state = msgspec.structs.replace(state, asked_at=check.step, asked_tokens=request.counted, sent=(), sent_from=0)
         if cut <= 0:
-            return self._fitted(request, before, Outcome(request.view, state), refused=refused)
+            whole = Outcome(request.view, state, sent=sent, reason=self._why_cut(request) if sent else "")
+            return self._fitted(request, before, whole, refused=refused)
         try:
             written = self.written_for(request, before.messages[:cut], state)
         except SummaryFailed as error:
             return self.failed(request, state, view_of(ledger, before.messages[:cut]), error)
-        summary = Synthetic("summary", FRAME_BYTES + written.bytes, written.text)
-        after = view_of(ledger, [Message(inserted=summary), *before.messages[cut:]])
+        summary = Message(inserted=Synthetic("summary", FRAME_BYTES + written.bytes, written.text))
+        after = view_of(ledger, [summary, *messages[cut:]])
+        sent = view_of(ledger, [summary, *before.messages[cut:]])
         asked = msgspec.structs.replace(written.state, summary_bytes=written.bytes)
         facts = {"summary_bytes": written.bytes, "empty": not written.bytes, "fallback": not written.given}
-        record = request.passed(written.given, after, **facts)
-        return self._fitted(request, before, Outcome(after, asked, (record,)), refused=refused)
+        record = request.passed(written.given, sent, **facts)
+        summarised = Outcome(after, asked, (record,), sent=_unless(after, sent))
+        return self._fitted(request, before, summarised, refused=refused)
+
+    def _again(self, request: Request, state: Any) -> Outcome:
+        """The outcome of a step that was refused after it was summarised, or after that was tried."""
+        ledger, sent = request.ledger, None
+        if state.sent:
+            sent = Head(state.sent, state.sent_from).at(ledger, request.check.at)
+        before = self._listed(ledger, messages_of(request.view if sent is None else sent), state)
+        outcome = Outcome(request.view, state, counted=state.asked_tokens, sent=sent)
+        return self._fitted(request, before, outcome, refused=True)
+
+    def _cuts(self, tokens: Ints, messages: Ints, window: int) -> NDArray[np.bool_]:
+        """Where the trigger of cutting arguments is met by lists of so many tokens and messages."""
+        trigger, settings = self.truncate_trigger, self.settings
+        if trigger is None or (trigger.kind == FRACTION and not settings.model_profile):
+            return np.zeros(len(tokens), dtype=np.bool_)
+        return messages >= trigger.value if trigger.kind == MESSAGES else tokens >= trigger.tokens(window)
+
+    @cached_property
+    def truncate_trigger(self) -> ContextSize | None:
+        """When arguments are cut, None: never."""
+        text = self.settings.truncate_trigger.strip()
+        return size_of(text, "truncate_trigger") if text else None
+
+    def _shortened(self, request: Request, listed: Listed, state: Any) -> Listed:
+        """A list as it is sent: with the arguments of old calls cut where that is due."""
+        ledger, settings, window = request.ledger, self.settings, request.check.window
+        tokens, count = np.array([request.counted]), np.array([len(listed.messages)])
+        if not self._cuts(tokens, count, window)[0]:
+            return listed
+        keep = size_of(settings.truncate_keep, "truncate_keep")
+        stop = first_kept(listed.costs, keep, window if settings.model_profile else -1)
+        messages = with_short_arguments(request, listed.messages, stop, settings.truncate_length)
+        return self._listed(ledger, messages, state)
+
+    def _due(self, listed: Listed, ledger: Ledger, window: int) -> bool:
+        """Is a summary due, by the list as it would be sent."""
+        tokens, budget = listed.count(self.fixed_tokens(ledger)), self.budget(window)
+        answers = [place for place, message in enumerate(listed.messages) if role_of(ledger, message) == ASSISTANT]
+        reported = listed.reported[answers[-1]] if answers else 0
+        met = self.met(np.array([max(tokens, reported)]), np.array([len(listed.messages)]), window)
+        return bool(met[0]) or 0 <= budget < tokens
+
+    def _why_cut(self, request: Request) -> str:
+        """Why arguments were cut, as the record says it."""
+        messages = content_count(request.view)
+        return f"arguments: {request.counted:,} tokens, {messages:,} messages: {self.truncate_trigger}"
 
     def _fitted(self, request: Request, before: Listed, outcome: Outcome, *, refused: bool) -> Outcome:
         """The outcome with the results at the end moved to files where the request was refused or is over its budget;
-        an error where it is too large even then."""
+        an error where it is too large even then. `before` is the request that was refused, or would have been sent."""
         ledger, window = request.ledger, request.check.window
         fixed, state = self.fixed_tokens(ledger), outcome.state
-        after = self._listed(ledger, messages_of(outcome.view), state)
+        nothing = 0 if outcome.passes or outcome.sent is not None else NOTHING_TO_COMPACT
+        sent = messages_of(outcome.view if outcome.sent is None else outcome.sent)
         budget = self.budget(window)
-        if not refused and (budget < 0 or after.count(fixed) <= budget):
-            return outcome if outcome.passes else outcome._replace(held=NOTHING_TO_COMPACT)
-        messages = _clipped(request, after.messages)
-        clipped = self._listed(ledger, messages, state)
-        count = clipped.count(fixed)
+        if not refused and (budget < 0 or self._listed(ledger, sent, state).count(fixed) <= budget):
+            return outcome._replace(held=nothing)
+        messages = _clipped(request, sent)
+        count = self._listed(ledger, messages, state).count(fixed)
         if (refused and count >= before.count(fixed)) or (0 <= budget < count):
             return Outcome(request.view, state, error=STILL_LARGE)
-        view = view_of(ledger, messages)
-        if view == request.view:
-            return outcome._replace(held=NOTHING_TO_COMPACT)
+        if messages == sent and not outcome.passes:
+            return outcome._replace(held=nothing)
         state = msgspec.structs.replace(state, clipped_at=request.check.step)
-        return outcome._replace(view=view, state=state)
+        view = view_of(ledger, _clipped(request, messages_of(outcome.view)))
+        return outcome._replace(view=view, state=state, sent=_unless(view, view_of(ledger, messages)), reason="")
+
+    def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
+        terms = super().explain(trace, step)
+        record = next((record for record in trace.compactions if record.step == step), None)
+        if record is None or not record.reason.startswith("arguments: "):
+            return terms
+        words = f"{self.settings.truncate_trigger}: it cuts long arguments of old calls"
+        return (*terms[:-1], replace(terms[-1], expression=words))
 
     def last_lines(self, summary: Synthetic) -> list[int]:
         size = summary.bytes - FRAME_BYTES
@@ -181,6 +272,11 @@ def _with_name(message: Synthetic) -> Synthetic:
         if message.kind != "summary"
         else msgspec.structs.replace(message, bytes=message.bytes + NAME_BYTES, text=None)
     )
+
+
+def _unless(view: View, sent: View) -> View | None:
+    """What is sent where that is not the list, as an outcome has it."""
+    return None if sent == view else sent
 
 
 def _clipped(request: Request, messages: Sequence[Message]) -> list[Message]:
@@ -255,13 +351,17 @@ def _preview_chars(lines: Sequence[str], first: int) -> int:
 
 def deepagents_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the library as our settings."""
-    given = {name: value for name, value in parameters.items() if name not in ("factory", "truncate_args_settings")}
+    given = {name: value for name, value in parameters.items() if name != "factory"}
     known = "window" in parameters
     if parameters.get("factory"):
         return {**given, "profile": FACTORY if known else UNKNOWN}
     trim = given.get("trim_tokens_to_summarize", TRIMMED) or 0
+    cutting = given.pop("truncate_args_settings", None) or {}
+    cuts = {f"truncate_{name}": written(cutting[name]) for name in ("trigger", "keep") if cutting.get(name)}
+    if "max_length" in cutting:
+        cuts["truncate_length"] = cutting["max_length"]
     sizes: dict[str, Any] = {name: written(given[name]) for name in ("trigger", "keep") if name in given}
-    return {**given, **sizes, "trim_tokens_to_summarize": trim, "profile": CONSTRUCTOR, "model_profile": known}
+    return {**given, **sizes, **cuts, "trim_tokens_to_summarize": trim, "profile": CONSTRUCTOR, "model_profile": known}
 
 
 FACTORY, UNKNOWN, CONSTRUCTOR = "factory", "window-not-known", "constructor"
@@ -291,6 +391,34 @@ SETTINGS = (
         "the library knows the model's window: requests over 95 % of it are not sent",
         _SOURCE,
         profiles={UNKNOWN: False},
+    ),
+    Setting(
+        "truncate_trigger",
+        "Arguments are cut at",
+        TEXT,
+        "fraction 0.85",
+        "tokens 4000, messages 50 or fraction 0.8 of the window, from which long arguments of write_file and edit_file "
+        "are cut in requests; empty: never",
+        _SOURCE,
+        profiles={UNKNOWN: "messages 20", CONSTRUCTOR: ""},
+    ),
+    Setting(
+        "truncate_keep",
+        "Arguments kept",
+        TEXT,
+        "fraction 0.1",
+        "newest messages whose arguments stay whole: messages 20, tokens 4000 or fraction 0.1 of the window",
+        _SOURCE,
+        profiles={UNKNOWN: "messages 20", CONSTRUCTOR: "messages 20"},
+    ),
+    Setting(
+        "truncate_length",
+        "Longest argument",
+        COUNT,
+        LONGEST,
+        "characters over which an argument is cut",
+        _SOURCE,
+        unit="characters",
     ),
 )
 KIND = PolicyKind(

@@ -74,7 +74,8 @@ class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a list policy remembers: its list (`head`, then the log from `kept_from` on), the provider's last count
     since the last compaction and its step, and how often the summariser was asked.
 
-    A policy that edits each request anew has the whole log as its list; `head` is then what was sent last.
+    A policy that edits each request anew has the whole log as its list; `head` is then what was sent last. One that
+    keeps its list and edits requests, too, has in `sent` and `sent_from` what it sent last where that was another one.
     """
 
     head: tuple[Segment, ...] = ()
@@ -86,6 +87,8 @@ class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     summary_bytes: int = 0
     previous: int = 0  # UTF-8 bytes of the newest summary, without what the library writes around it
     summary_text: str | None = None
+    sent: tuple[Segment, ...] = ()
+    sent_from: int = 0
 
 
 class LastCount(NamedTuple):
@@ -125,7 +128,8 @@ class Sizes(NamedTuple):
 
 class Outcome(NamedTuple):
     """What a library made of its list at a step, as a view (`view_of`). `error`: it raised this, and its list is as it
-    was. `counted` is the number that it compared last where that is another than at first."""
+    was. `counted` is the number that it compared last where that is another than at first. `sent` is the request where
+    that is not the list, `reason` why it acted where the policy's own reason does not say it."""
 
     view: View
     state: Any
@@ -134,6 +138,8 @@ class Outcome(NamedTuple):
     held: int = 0
     counted: int = -1
     notes: tuple[str, ...] = ()
+    sent: View | None = None
+    reason: str = ""
 
 
 class Request(NamedTuple):
@@ -252,8 +258,8 @@ class ListPolicy:
         """The form in which messages are sent, of which its list knows nothing."""
         return ""
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        """What it makes of its list when its count is over its limit."""
+    def compact(self, request: Request, state: Any) -> Outcome | None:
+        """What it makes of its list when its count is over its limit; None: on a closer look it does not act."""
         raise NotImplementedError
 
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_] | None:
@@ -332,7 +338,8 @@ class ListPolicy:
         if not acts:
             return Decision(view, state, evidence)
         request = Request(check, view, int(counted[0]), limit, costs)
-        return self._acted(request, state, self.compact(request, state), evidence)
+        outcome = self.compact(request, state)
+        return Decision(view, state, evidence) if outcome is None else self._acted(request, state, outcome, evidence)
 
     def _acted(self, request: Request, state: Any, outcome: Outcome, evidence: dict[str, int]) -> Decision:
         """The decision of a step at which the library was asked."""
@@ -342,24 +349,34 @@ class ListPolicy:
         if outcome.error or outcome.held:
             return Decision(before, outcome.state, {**evidence, "held": RAISED if outcome.error else outcome.held})
         view = in_form(check.ledger, outcome.view, self.sent_form) if self.sent_form else outcome.view
-        head = head_of(view, check.at)
-        if head.form != self.sent_form:  # later events are sent in no other form
-            head = Head(view, check.at, self.sent_form)
-        last_sent = Head(state.head, state.kept_from).at(check.ledger, check.at)
-        is_new = self.keeps or view != last_sent
-        sent = costs.request(view)
-        evidence |= {"contents_sent": content_count(view), "heuristic_sent": sent, "edited": int(not self.keeps)}
-        after = msgspec.structs.replace(outcome.state, head=head.view, kept_from=head.kept_from)
+        head, request_head = self._head(view, check.at), Head((), 0)
+        last_sent = Head(state.sent or state.head, state.sent_from if state.sent else state.kept_from)
+        is_new = self.keeps or view != last_sent.at(check.ledger, check.at)
+        if outcome.sent is not None:
+            request_head = self._head(outcome.sent, check.at)
+            changed = bool(outcome.passes) or view != before
+            is_new = changed or outcome.sent != last_sent.at(check.ledger, check.at)
+        sent_view = view if outcome.sent is None else outcome.sent
+        edited = not self.keeps or outcome.sent is not None
+        sent = costs.request(sent_view)
+        evidence |= {"contents_sent": content_count(sent_view), "heuristic_sent": sent, "edited": int(edited)}
+        after = msgspec.structs.replace(
+            outcome.state,
+            head=head.view,
+            kept_from=head.kept_from,
+            sent=request_head.view,
+            sent_from=request_head.kept_from,
+        )
         if self.keeps and self.forgets:
             after = msgspec.structs.replace(after, tokens=0, as_of=-1)
         if not is_new or (view == before and not self.keeps):
-            return Decision(view, after, {**evidence, "edited": int(view != before)})
+            return Decision(sent_view, after, {**evidence, "edited": int(sent_view != before)})
         record = CompactionRecord(
             step=check.step,
-            reason=self.reason(request),
-            passes=outcome.passes or (request.passed((), view),),
+            reason=outcome.reason or self.reason(request),
+            passes=outcome.passes or (request.passed((), sent_view),),
             before=before,
-            after=view,
+            after=sent_view,
             tokens_before=evidence["heuristic_decided"],
             tokens_after=sent,
             previous_summary_bytes=state.summary_bytes,
@@ -368,7 +385,12 @@ class ListPolicy:
             point="" if check.point is Point.BEFORE_CALL else check.point.value,
             notes=outcome.notes,
         )
-        return Decision(view, after, {**evidence, **self._remembered(after), "fired": 1}, record)
+        return Decision(sent_view, after, {**evidence, **self._remembered(after), "fired": 1}, record)
+
+    def _head(self, view: View, at: int) -> Head:
+        """A view over `at` events as the head of requests; later events are sent in no other form than `sent_form`."""
+        head = head_of(view, at)
+        return head if head.form == self.sent_form else Head(view, at, self.sent_form)
 
     def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | None:
         ledger, head = run.ledger, self._list(state)

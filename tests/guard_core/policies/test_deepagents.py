@@ -87,3 +87,90 @@ def test_a_refused_request_is_summarised_once():
 def test_what_is_under_the_trigger_stays(profile):
     trace, _ = replayed([user("x" * 400), call("a"), result("a", "ok")], window=10_000, profile=profile)
     assert trace.compactions == ()
+
+
+# ---- long arguments of calls that write files
+
+
+def edits(count, text="x" * 3_000, tool="edit_file"):
+    events = [user("Go")]
+    for number in range(count):
+        path = {"file_path": "/a.py", "old_string": text, "new_string": "short"}
+        events.append(Event(Role.MODEL, (ToolCallPart(tool, path, f"call{number}"),)))
+        events.append(Event(Role.USER, (ToolResultPart(tool, "ok", f"call{number}"),)))
+    return events
+
+
+def stepped(events, texts=True, summary_bytes=100, **settings):
+    steps = tuple(ModelCall(at=at, response=at) for at in range(1, len(events) + 1, 2))
+    session = Session(tuple(events), steps)
+    trace = replay(
+        Ledger.of(session),
+        get_policy("deepagents-summarization", **settings),
+        window=1_000_000,
+        summarizer=FixedSummaries(summary_bytes),
+        session=session if texts else None,
+    )
+    return trace, [materialise(trace.view(step, call.at), session) for step, call in enumerate(steps)]
+
+
+def cut_calls(messages):
+    calls = [(place, part) for place, event in enumerate(messages) for part in event.parts]
+    return [
+        place
+        for place, part in calls
+        if isinstance(part, ToolCallPart) and part.arguments["old_string"].endswith("(argument truncated)")
+    ]
+
+
+def test_from_20_messages_on_long_arguments_are_cut_but_in_the_last_20():
+    trace, requests = stepped(edits(15), profile="window-not-known")
+    assert [cut_calls(messages) for messages in requests[:11]] == [[]] * 11  # up to 21 messages; the first has no call
+    assert cut_calls(requests[11]) == [1]
+    assert cut_calls(requests[15]) == [1, 3, 5, 7, 9]
+    arguments = requests[15][1].parts[0].arguments
+    assert arguments == {
+        "file_path": "/a.py",
+        "old_string": "x" * 20 + "...(argument truncated)",
+        "new_string": "short",
+    }
+    assert [record.step for record in trace.compactions] == [11, 12, 13, 14, 15]
+    assert all(record.reason.startswith("arguments: ") for record in trace.compactions)
+
+
+@pytest.mark.parametrize(("tool", "text"), [("edit_file", "x" * 2_000), ("run", "x" * 3_000)])
+def test_shorter_arguments_and_those_of_other_tools_stay(tool, text):
+    trace, requests = stepped(edits(15, text, tool), profile="window-not-known")
+    assert cut_calls(requests[-1]) == []
+    assert not trace.compactions
+
+
+def test_the_constructor_cuts_no_arguments_unless_told_when():
+    assert cut_calls(stepped(edits(15), profile="constructor")[1][-1]) == []
+    set_ = {"truncate_trigger": "messages 10", "truncate_keep": "messages 4"}
+    assert cut_calls(stepped(edits(15), profile="constructor", **set_)[1][-1])[-1] == 25
+
+
+def test_after_a_summary_the_arguments_that_were_cut_are_whole_again():
+    settings = {"trigger": "messages 21", "keep": "messages 8"}
+    settings |= {"truncate_trigger": "messages 10", "truncate_keep": "messages 2"}
+    _, requests = stepped(edits(12), profile="constructor", **settings)
+    assert cut_calls(requests[10])  # the request of the summary
+    assert len(requests[10]) < 10
+    assert cut_calls(requests[11]) == ([] if len(requests[11]) < 10 else cut_calls(requests[11]))
+
+
+def test_a_summary_is_not_due_where_cutting_the_arguments_is_enough():
+    settings = {"trigger": "tokens 5000", "truncate_trigger": "tokens 5000", "truncate_keep": "messages 2"}
+    trace, requests = stepped(edits(9), profile="constructor", **settings)
+    assert cut_calls(requests[-1]) == [1, 3, 5, 7, 9, 11, 13, 15]
+    assert len(requests[-1]) == 19
+    assert not any(one.summary_bytes for record in trace.compactions for one in record.passes)
+
+
+def test_without_texts_the_arguments_are_taken_as_one_text():
+    with_texts, _ = stepped(edits(15), profile="window-not-known")
+    without, _ = stepped(edits(15), texts=False, profile="window-not-known")
+    sent = [trace.columns["heuristic_sent"].tolist() for trace in (with_texts, without)]
+    assert all(abs(one - other) < 100 for one, other in zip(*sent, strict=True))
+    assert [record.step for record in with_texts.compactions] == [record.step for record in without.compactions]
