@@ -80,14 +80,9 @@ def test_3_the_overview_says_what_happened_and_shows_it(page, sessions):
     drawn(page)
     assert "3 compactions" in page.inner_text(".verdict-sentence")
     names = page.evaluate("document.querySelector('[data-plot]').data.map(item => item.name)")
-    lines = {"recorded prompt tokens", "heuristic estimate", "calibrated estimate", "ContextGuard threshold"}
-    rows = {
-        "correction factor, raw",
-        "correction factor, applied",
-        "messages no longer sent, recorded",
-        "context window",
-    }
-    assert lines | rows | {"compaction"} <= set(names)
+    assert {"recorded prompt tokens", "messages no longer sent, recorded", "context window", "compaction"} <= set(names)
+    # The lines of ContextGuard belong to recordings of its own, and to a policy that was chosen.
+    assert not {"heuristic estimate", "calibrated estimate", "ContextGuard threshold"} & set(names)
     assert page.locator(".kpi").count() == 4
     shot(page, "3-overview-light")
 
@@ -99,8 +94,8 @@ def test_4_a_step_shows_the_request_and_the_decision(page, sessions):
     assert page.locator("#messages article").count() == 40
     kinds = {"toolcall", "toolresult", "text"}
     assert all(page.locator(f".part-{kind}").count() for kind in kinds)
-    assert page.locator(".term .source").count() >= 6
-    assert re.search(r"[\d,]+ [<≥] [\d,]+", page.inner_text(".inequality"))
+    assert page.locator(".term .source").count() >= 1
+    assert "160,358 prompt tokens" in page.inner_text(".inequality")  # no rule is known: what was counted
     shot(page, "4-step-light")
 
 
@@ -108,7 +103,7 @@ def test_5_a_compaction_shows_before_after_summary_and_prompt(page, sessions):
     page.goto(sessions("long-coding") + "steps?at=38")
     page.click("text=What this compaction did")
     page.wait_for_url(re.compile(r"/c/1/"))
-    assert page.locator(".change .value").count() == 4
+    assert page.locator(".change").first.locator(".value").count() == 4
     shot(page, "5-recorded-compaction-light", full_page=True)
     page.keyboard.press("4")
     page.wait_for_url(re.compile(r"/c/1/\?side=replayed"))
