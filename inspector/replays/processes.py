@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from queue import SimpleQueue
@@ -94,6 +95,9 @@ class LongReplay:
         self.pages.put(None)
         process.stdout.close()
         process.wait()
+        with self.turn, suppress(OSError):  # what was not written to it any more is lost with it
+            if process.stdin is not None:
+                process.stdin.close()
 
     def end(self, words: str) -> None:
         """No more pages; the first reason given counts."""
